@@ -1,0 +1,1 @@
+"""The outside behind ports: the log, the cluster, the database, the clock."""

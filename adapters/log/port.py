@@ -1,0 +1,51 @@
+"""The port of the log: one totally ordered sequence of messages, appended to and read from any place (design section 3).
+
+Homes: memory (tests, simulation), SQLite (embedded), Kafka. One contract suite (``tests/contract``) holds for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from events.codec import Message
+
+
+class LogError(Exception):
+    """The log did not do what was asked. ``known_lost`` is true only if the messages are certainly not on the log."""
+
+    def __init__(self, message: str, *, known_lost: bool = False) -> None:
+        super().__init__(message)
+        self.known_lost = known_lost
+
+
+class OutOfRange(LogError):
+    """The position asked for is not on the log any more: its front was cut. Never answered by a silent reset."""
+
+
+class Log(Protocol):
+    """A home of the log. Positions are offsets: whole numbers that rise by one, never used twice."""
+
+    async def append(self, messages: Sequence[Message]) -> int:
+        """Append messages in order and return the position of the first.
+
+        They are durable when this returns. Raises LogError, after which nothing is known about them unless
+        ``known_lost`` says so.
+        """
+        ...
+
+    async def read(self, position: int, limit: int = 1000) -> list[tuple[int, Message]]:
+        """Return at most ``limit`` messages from a position on, at once; empty at the end. Raises OutOfRange."""
+        ...
+
+    async def bounds(self) -> tuple[int, int]:
+        """Return the first position that is there and the position that the next message will get."""
+        ...
+
+    async def wait(self, position: int, timeout_s: float) -> bool:
+        """Wait until there is something at a position; False if the time ran out."""
+        ...
+
+    async def close(self) -> None:
+        """Release what the home holds."""
+        ...

@@ -1,0 +1,32 @@
+"""Canonical JSON: equal content is equal bytes, on any machine.
+
+Keys are sorted, there is no blank, no float, and everything outside ASCII is escaped, so that even a lone surrogate
+has one valid spelling.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
+
+
+def encode(value: Any) -> bytes:
+    """Return the canonical bytes of a JSON value.
+
+    Raises ValueError for a float and TypeError for what is not JSON.
+    """
+    _refuse_floats(value)
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+
+
+def _refuse_floats(value: Any) -> None:
+    if isinstance(value, float):
+        raise ValueError(f"{value!r}: a record holds no floats")
+    if isinstance(value, dict):
+        for item in value.values():
+            _refuse_floats(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _refuse_floats(item)

@@ -1,0 +1,1 @@
+"""The scheduler's configuration: ``volcano-scheduler.conf`` read, judged and given types (scheduling section 1)."""

@@ -1,0 +1,313 @@
+"""The objects of the API as the core reads them: frozen values parsed from a projection (``events.projection``).
+
+Parsing never fails: a field of the wrong type is as if it were absent, since one bad object must not stop the others
+and the API server has judged the shape before. Quantities stay as they are written, because a refusal must name them
+(devices/R-8). Times are Unix seconds, 0 where absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from events import names
+from events.canonical import Json
+from scheduling import resources
+from scheduling.resources import Vector
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _optional(value: Any) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
+
+
+def _items(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {key: item for key, item in _mapping(value).items() if isinstance(item, str)}
+
+
+def _integer(value: Any, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def seconds(value: Any) -> int:
+    """Return an RFC 3339 time as Unix seconds, 0 if it is none."""
+    try:
+        return int(datetime.fromisoformat(_text(value).replace("Z", "+00:00")).timestamp())
+    except (ValueError, OverflowError):
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Meta:
+    """What every object has. ``key`` is ``namespace/name``, or the name alone without a namespace."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    version: str = ""
+    created: int = 0
+    deleting: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    owners: tuple[Json, ...] = ()
+
+    @cached_property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def _meta(item: Json, version: str) -> dict[str, Any]:
+    meta = _mapping(item.get("metadata"))
+    return {
+        "name": _text(meta.get("name")),
+        "namespace": _text(meta.get("namespace")),
+        "uid": _text(meta.get("uid")),
+        "version": version or _text(meta.get("resourceVersion")),
+        "created": seconds(meta.get("creationTimestamp")),
+        "deleting": bool(meta.get("deletionTimestamp")),
+        "labels": _texts(meta.get("labels")),
+        "annotations": _texts(meta.get("annotations")),
+        "owners": tuple(_items(meta.get("ownerReferences"))),
+    }
+
+
+@dataclass(frozen=True)
+class Container:
+    """One container: its limits and requests as written, its host ports, and whether it restarts beside the app."""
+
+    name: str
+    limits: Mapping[str, Any]
+    requests: Mapping[str, Any]
+    ports: tuple[Json, ...] = ()
+    restartable: bool = False
+
+
+def _containers(value: Any) -> tuple[Container, ...]:
+    found = []
+    for item in _items(value):
+        asked = _mapping(item.get("resources"))
+        found.append(
+            Container(
+                name=_text(item.get("name")),
+                limits=_mapping(asked.get("limits")),
+                requests=_mapping(asked.get("requests")),
+                ports=tuple(_items(item.get("ports"))),
+                restartable=item.get("restartPolicy") == "Always",
+            )
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pod(Meta):
+    """A pod. ``spec`` keeps the placement rules (affinity, tolerations, spread, volumes) as the API gives them."""
+
+    node: str = ""
+    phase: str = "Pending"
+    scheduler: str = ""
+    priority: int | None = None
+    priority_class: str = ""
+    preemption_policy: str = ""
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    gates: tuple[str, ...] = ()
+    nominated_node: str = ""
+    spec: Json = field(default_factory=dict)
+
+    @property
+    def group_key(self) -> str:
+        """``namespace/name`` of the pod's PodGroup (scheduling/AS-1), empty if it names none."""
+        name = self.annotations.get(names.GROUP_NAME, "")
+        return f"{self.namespace}/{name}" if name else ""
+
+    @property
+    def finished(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+    @cached_property
+    def request(self) -> Vector:
+        """The pod's request (scheduling/R-2): containers, raised by init containers, plus overhead, plus one pod."""
+        app = resources.total(resources.vector(item.requests) for item in self.containers)
+        beside: dict[str, int] = {}
+        peak: dict[str, int] = {}
+        for item in self.init_containers:
+            asked = resources.vector(item.requests)
+            if item.restartable:
+                beside = resources.add(beside, asked)
+                peak = resources.maximum(peak, beside)
+            else:
+                peak = resources.maximum(peak, resources.add(beside, asked))
+        request = resources.maximum(resources.add(app, beside), peak)
+        overhead = resources.vector(_mapping(self.spec.get("overhead")))
+        return resources.add(resources.add(request, overhead), {resources.PODS: 1})
+
+
+def pod(item: Json, version: str = "") -> Pod:
+    """Parse a projected Pod."""
+    spec, status = _mapping(item.get("spec")), _mapping(item.get("status"))
+    priority = spec.get("priority")
+    return Pod(
+        **_meta(item, version),
+        node=_text(spec.get("nodeName")),
+        phase=_text(status.get("phase")) or "Pending",
+        scheduler=_text(spec.get("schedulerName")),
+        priority=_integer(priority, 0) if priority is not None else None,
+        priority_class=_text(spec.get("priorityClassName")),
+        preemption_policy=_text(spec.get("preemptionPolicy")),
+        containers=_containers(spec.get("containers")),
+        init_containers=_containers(spec.get("initContainers")),
+        gates=tuple(_text(gate.get("name")) for gate in _items(spec.get("schedulingGates"))),
+        nominated_node=_text(status.get("nominatedNodeName")),
+        spec=spec,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node(Meta):
+    """A node with its capacity and allocatable resources as written."""
+
+    allocatable: Mapping[str, Any] | None = None
+    capacity: Mapping[str, Any] = field(default_factory=dict)
+    unschedulable: bool = False
+    taints: tuple[Json, ...] = ()
+    images: tuple[Json, ...] = ()
+
+    @cached_property
+    def room(self) -> Vector:
+        """The allocatable resources as a vector."""
+        return resources.vector(self.allocatable or {})
+
+
+def node(item: Json, version: str = "") -> Node:
+    """Parse a projected Node."""
+    spec, status = _mapping(item.get("spec")), _mapping(item.get("status"))
+    return Node(
+        **_meta(item, version),
+        allocatable=_optional(status.get("allocatable")),
+        capacity=_mapping(status.get("capacity")),
+        unschedulable=spec.get("unschedulable") is True,
+        taints=tuple(_items(spec.get("taints"))),
+        images=tuple(_items(status.get("images"))),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodGroup(Meta):
+    """A PodGroup (scheduling/PG-1, PG-2)."""
+
+    min_member: int = 0
+    min_task_member: Mapping[str, int] = field(default_factory=dict)
+    queue: str = "default"
+    priority_class: str = ""
+    min_resources: Mapping[str, Any] | None = None
+    phase: str = ""
+    automatic: bool = False
+    spec: Json = field(default_factory=dict)
+
+
+def pod_group(item: Json, version: str = "") -> PodGroup:
+    """Parse a projected PodGroup."""
+    spec, status = _mapping(item.get("spec")), _mapping(item.get("status"))
+    meta = _meta(item, version)
+    return PodGroup(
+        **meta,
+        min_member=_integer(spec.get("minMember"), 0),
+        min_task_member={role: _integer(count, 0) for role, count in _mapping(spec.get("minTaskMember")).items()},
+        queue=_text(spec.get("queue")) or "default",
+        priority_class=_text(spec.get("priorityClassName")),
+        min_resources=_optional(spec.get("minResources")),
+        phase=_text(status.get("phase")),
+        automatic=meta["name"].startswith("podgroup-"),
+        spec=spec,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue(Meta):
+    """A Queue (scheduling/Q-1). Resource lists are as written; None where absent."""
+
+    weight: int = 1
+    capability: Mapping[str, Any] | None = None
+    deserved: Mapping[str, Any] | None = None
+    guarantee: Mapping[str, Any] | None = None
+    reclaimable: bool = True
+    priority: int = 0
+    parent: str = ""
+    state: str = ""
+
+    @property
+    def open(self) -> bool:
+        return self.state in ("", "Open")
+
+
+def queue(item: Json, version: str = "") -> Queue:
+    """Parse a projected Queue."""
+    spec, status = _mapping(item.get("spec")), _mapping(item.get("status"))
+    return Queue(
+        **_meta(item, version),
+        capability=_optional(spec.get("capability")),
+        deserved=_optional(spec.get("deserved")),
+        guarantee=_optional(_mapping(spec.get("guarantee")).get("resource")),
+        weight=max(_integer(spec.get("weight"), 1), 1),
+        reclaimable=spec.get("reclaimable") is not False,
+        priority=_integer(spec.get("priority"), 0),
+        parent=_text(spec.get("parent")),
+        state=_text(status.get("state")),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorityClass(Meta):
+    """A PriorityClass."""
+
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = ""
+
+
+def priority_class(item: Json, version: str = "") -> PriorityClass:
+    """Parse a projected PriorityClass."""
+    return PriorityClass(
+        **_meta(item, version),
+        value=_integer(item.get("value"), 0),
+        global_default=item.get("globalDefault") is True,
+        preemption_policy=_text(item.get("preemptionPolicy")),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigMap(Meta):
+    """A ConfigMap: its texts by key."""
+
+    data: Mapping[str, str] = field(default_factory=dict)
+
+
+def config_map(item: Json, version: str = "") -> ConfigMap:
+    """Parse a projected ConfigMap."""
+    return ConfigMap(**_meta(item, version), data=_texts(item.get("data")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Other(Meta):
+    """An object of a kind that the core only looks things up in (namespaces, quotas, volumes): as the API gives it."""
+
+    content: Json = field(default_factory=dict)
+
+
+def other(item: Json, version: str = "") -> Other:
+    """Parse any other projected object."""
+    return Other(**_meta(item, version), content=item)

@@ -1,0 +1,1 @@
+"""State: the fold of the log, and nothing else."""
