@@ -1,4 +1,4 @@
-"""The port of the log: one totally ordered sequence of messages, appended to and read from any place (design section 3).
+"""The port of the log: one totally ordered sequence of messages (design section 3).
 
 Homes: memory (tests, simulation), SQLite (embedded), Kafka. One contract suite (``tests/contract``) holds for all.
 """
