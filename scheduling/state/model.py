@@ -23,7 +23,8 @@ class PodEntry:
 
     ``changed_at`` is the position of the last record that changed what a decision rests on (overtaken commands,
     F-12). ``placement`` is a decided binding that is neither refused nor seen on the pod yet (A-17); ``evicting`` an
-    eviction that was decided. ``bind_failures`` counts refusals since the pod was last observed bound.
+    eviction that was decided. ``bind_failures`` counts refusals since the pod was last observed bound. ``lost`` says
+    that somebody else bound it and the observation of that is still to come: until then it is not tried again.
     """
 
     pod: Pod
@@ -35,6 +36,7 @@ class PodEntry:
     evicting: EvictCommand | None = None
     book: PodBook = field(default_factory=PodBook)
     bind_failures: int = 0
+    lost: bool = False
 
     @property
     def node(self) -> str:
@@ -47,6 +49,8 @@ class PodEntry:
         seen = observed_status(self.pod.phase, bool(self.pod.node), self.pod.deleting)
         if seen is TaskStatus.PENDING and self.placement:
             return TaskStatus.BINDING
+        if seen is TaskStatus.PENDING and self.lost:
+            return TaskStatus.UNKNOWN
         if self.evicting and seen in (TaskStatus.BOUND, TaskStatus.RUNNING):
             return TaskStatus.RELEASING
         return seen
@@ -54,7 +58,10 @@ class PodEntry:
 
 @dataclass(slots=True)
 class GroupEntry:
-    """One PodGroup: what was observed and what the scheduler says of it."""
+    """One PodGroup: what was observed and what the scheduler says of it.
+
+    ``attempts`` counts refused bindings of its members since it last had minMember of them (scheduling/F-2).
+    """
 
     group: PodGroup
     changed_at: int
@@ -110,6 +117,7 @@ class Model:
     config: SchedulerConfig | None = None
     config_report: ConfigReport = field(default_factory=lambda: ConfigReport(None))
     config_seen: bool = False
+    config_accepted: bool = False
     env: DeviceEnv = field(default_factory=DeviceEnv)
     device_warnings: tuple[str, ...] = ()
 

@@ -1,0 +1,316 @@
+"""Observations: what the watcher saw becomes the objects of the state.
+
+The rules of order (scheduling/F-4, F-4a, F-11a, devices/A-16a): within one watcher term an older or equal version of a
+known uid changes nothing, a deletion of a known uid always counts and is final, another uid under a known name means
+that the old object is gone. A list wins over all of that. Versions of different terms are never compared.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from hashlib import sha256
+from typing import Any
+
+from events import canonical, names
+from events.canonical import Json
+from events.kinds import CONFIG_MAP, NODE, OBSERVED_KINDS, POD, POD_GROUP, PRIORITY_CLASS, QUEUE
+from events.records import Deleted, GroupBook, ListChunk, ListEnd, Observed
+from scheduling import objects
+from scheduling.state.configuring import device_env, scheduler_config_changed
+from scheduling.state.digest import Digest
+from scheduling.state.model import GroupEntry, Model, PodEntry
+from scheduling.state.placing import Placing
+
+APPLIED = "applied"
+_CONFIG_KEY = f"{names.SCHEDULER_CONFIG[0]}/{names.SCHEDULER_CONFIG[1]}"
+_LOCKS = (names.VGPU_NODE_LOCK, names.GPUSHARE_NODE_LOCK)
+
+
+class _Known:
+    """What is known of one object: its uid, the version last folded, and in which term that was."""
+
+    __slots__ = ("content", "term", "uid", "version")
+
+    def __init__(self, uid: str, version: str, term: int, content: bytes) -> None:
+        self.uid, self.version, self.term, self.content = uid, version, term, content
+
+
+class Observing:
+    """Folds observations into the model."""
+
+    def __init__(self, model: Model, placing: Placing, digest: Digest) -> None:
+        self._model, self._placing, self._digest = model, placing, digest
+        self._known: dict[tuple[str, str], _Known] = {}
+        self._gone: set[str] = set()
+        self._lists: dict[str, tuple[int, list[str]]] = {}
+        self._sequence = 0
+
+    @property
+    def complete(self) -> bool:
+        return all(f"{kind.api_version}/{kind.name}" in self._model.listed for kind in OBSERVED_KINDS)
+
+    def new_term(self) -> None:
+        """A new watcher term: versions start afresh, tombstones bind no more, every kind is to be listed again."""
+        self._gone.clear()
+        self._lists.clear()
+        self._model.listed.clear()
+        self._digest.set("listed", "", None)
+
+    # --- lists ---
+
+    def chunk(self, body: ListChunk) -> str:
+        kind = f"{body.api_version}/{body.kind}"
+        number, uids = self._lists.get(kind, (body.list_id, []))
+        if number != body.list_id:
+            uids = []
+        self._lists[kind] = (body.list_id, [*uids, *body.uids])
+        return APPLIED
+
+    def list_end(self, body: ListEnd) -> str:
+        """What the list lacks is deleted as of now (F-11a); an incomplete list has no effect."""
+        kind = f"{body.api_version}/{body.kind}"
+        number, uids = self._lists.pop(kind, (body.list_id, []))
+        if number != body.list_id or len(uids) != body.count:
+            return f"void: the list of {kind} is incomplete: {len(uids)} of {body.count}"
+        present = set(uids)
+        missing = [key for (of, key), known in self._known.items() if of == kind and known.uid not in present]
+        for key in sorted(missing):
+            self._remove(kind, body.kind, key)
+        self._model.listed.add(kind)
+        self._digest.set("listed", "", sorted(self._model.listed))
+        return APPLIED
+
+    # --- single objects ---
+
+    def observed(self, body: Observed) -> str:
+        kind = f"{body.api_version}/{body.kind}"
+        meta = body.object.get("metadata")
+        if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
+            return f"void: {body.kind} without metadata.name"
+        key = f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else str(meta["name"])
+        uid, term = str(meta.get("uid", "")), self._model.terms["watcher"].number
+        old = self._known.get((kind, key))
+        if not body.listed:
+            if uid in self._gone:
+                return f"void: {body.kind} {key} with uid {uid} was deleted before"
+            if old and old.uid == uid and old.term == term and not _newer(body.version, old.version):
+                return f"void: version {body.version} of {body.kind} {key} is not newer than {old.version}"
+        self._gone.discard(uid)
+        if old and old.uid != uid:
+            self._remove(kind, body.kind, key)
+            old = None
+        content = sha256(canonical.encode(_relevant(body.kind, body.object))).digest()
+        changed = old is None or old.content != content
+        self._known[(kind, key)] = _Known(uid, body.version, term, content)
+        self._digest.set(kind, key, [uid, body.version, term, body.object])
+        self._store(body, kind, key, changed)
+        return APPLIED
+
+    def deleted(self, body: Deleted) -> str:
+        kind = f"{body.api_version}/{body.kind}"
+        key = f"{body.namespace}/{body.name}" if body.namespace else body.name
+        if body.uid:
+            self._gone.add(body.uid)
+        known = self._known.get((kind, key))
+        if known is None or (body.uid and known.uid != body.uid):
+            return f"void: {body.kind} {key} with uid {body.uid} is not known"
+        self._remove(kind, body.kind, key)
+        return APPLIED
+
+    def _remove(self, kind: str, name: str, key: str) -> None:
+        known = self._known.pop((kind, key))
+        if known.uid:
+            self._gone.add(known.uid)
+        self._digest.set(kind, key, None)
+        if kind == _kind(POD):
+            self._forget_pod(known.uid)
+        elif kind == _kind(NODE):
+            self._model.node_changed_at.pop(key, None)
+            self._placing.set_node(key, None)
+        elif kind == _kind(POD_GROUP):
+            self._model.groups.pop(key, None)
+            self._digest.set("group", key, None)
+        elif kind == _kind(QUEUE):
+            self._model.queues.pop(key, None)
+        elif kind == _kind(PRIORITY_CLASS):
+            self._model.priority_classes.pop(key, None)
+        elif kind == _kind(CONFIG_MAP):
+            self._model.config_maps.pop(key, None)
+            self._config_map(key)
+        else:
+            self._model.others.get(name, {}).pop(key, None)
+
+    def _store(self, body: Observed, kind: str, key: str, changed: bool) -> None:
+        if kind == _kind(POD):
+            self._pod(objects.pod(body.object, body.version), body.listed, changed)
+        elif kind == _kind(NODE):
+            self._node(objects.node(body.object, body.version), changed)
+        elif kind == _kind(POD_GROUP):
+            self._group(objects.pod_group(body.object, body.version), changed)
+        elif kind == _kind(QUEUE):
+            self._model.queues[key] = objects.queue(body.object, body.version)
+        elif kind == _kind(PRIORITY_CLASS):
+            self._model.priority_classes[key] = objects.priority_class(body.object, body.version)
+        elif kind == _kind(CONFIG_MAP):
+            self._model.config_maps[key] = objects.config_map(body.object, body.version)
+            self._config_map(key)
+        else:
+            self._model.others.setdefault(body.kind, {})[key] = objects.other(body.object, body.version)
+
+    # --- kinds ---
+
+    def _pod(self, pod: objects.Pod, listed: bool, changed: bool) -> None:
+        model = self._model
+        entry = model.pods.get(pod.uid)
+        if entry is None:
+            entry = model.pods[pod.uid] = PodEntry(pod, self.sequence(), self.sequence())
+        else:
+            self._unlink(entry.pod)
+            entry.pod = pod
+            if changed:
+                entry.changed_at = self.sequence()
+        model.pod_uids[pod.key] = pod.uid
+        if model.ours(pod) and pod.group_key:
+            model.members.setdefault(pod.group_key, set()).add(pod.uid)
+        self._settle_placement(entry, listed)
+        if pod.node:
+            self._remember_time(pod)
+            self._forget_attempts(pod)
+        self._placing.book(entry)
+        self._digest.set_late("pod", pod.uid, partial(pod_part, entry))
+
+    def _settle_placement(self, entry: PodEntry, listed: bool) -> None:
+        """See what the observation says of a decided placement: confirmed, still to come, or lost (F-4, A-17)."""
+        pod = entry.pod
+        if pod.node:
+            entry.placement, entry.placement_id, entry.applied_version = None, "", ""
+            entry.lost, entry.bind_failures = False, 0
+            entry.book = entry.book.model_copy(update={"reason": "", "message": "", "nominated_node": ""})
+            return
+        entry.lost = False
+        if entry.placement and entry.applied_version and (listed or _newer(pod.version, entry.applied_version)):
+            entry.placement, entry.placement_id, entry.applied_version = None, "", ""
+
+    def _remember_time(self, pod: objects.Pod) -> None:
+        """Keep the node's newest vgpu-time, so that ours rise strictly (devices/A-8); served pods carry a sentinel."""
+        text = pod.annotations.get(names.VGPU_TIME, "")
+        if text.isascii() and text.isdigit() and len(text) < 12:
+            last = self._model.last_vgpu_time
+            last[pod.node] = max(last.get(pod.node, 0), int(text))
+            self._digest.set("vgpu-time", pod.node, last[pod.node])
+
+    def _forget_attempts(self, pod: objects.Pod) -> None:
+        """A gang that has its members again starts counting refused bindings anew (scheduling/F-2)."""
+        entry = self._model.groups.get(pod.group_key)
+        if entry is None or not entry.attempts:
+            return
+        members = self._model.members.get(pod.group_key, set())
+        if sum(bool(self._model.pods[uid].pod.node) for uid in members) >= entry.group.min_member:
+            entry.attempts = 0
+            self._digest.set_late("group", pod.group_key, partial(group_part, entry))
+
+    def _unlink(self, pod: objects.Pod) -> None:
+        members = self._model.members.get(pod.group_key)
+        if members is not None:
+            members.discard(pod.uid)
+            if not members:
+                del self._model.members[pod.group_key]
+
+    def _forget_pod(self, uid: str) -> None:
+        model = self._model
+        entry = model.pods.pop(uid, None)
+        if entry is None:
+            return
+        self._unlink(entry.pod)
+        if model.pod_uids.get(entry.pod.key) == uid:
+            del model.pod_uids[entry.pod.key]
+        self._placing.remove(uid)
+        model.promises.pop(uid, None)
+        for key in [key for key, command in model.commands.items() if _uid_of(command) == uid]:
+            del model.commands[key]
+            self._digest.set("command", key, None)
+        self._digest.set("pod", uid, None)
+
+    def _node(self, node: objects.Node, changed: bool) -> None:
+        if changed:
+            self._model.node_changed_at[node.name] = self.sequence()
+        self._placing.set_node(node.name, node)
+
+    def _group(self, group: objects.PodGroup, changed: bool) -> None:
+        model = self._model
+        entry = model.groups.get(group.key)
+        if entry is None:
+            book = GroupBook(phase=group.phase or "Pending", phase_since_ms=model.time_ms)
+            entry = model.groups[group.key] = GroupEntry(group, self.sequence(), self.sequence(), book)
+        else:
+            entry.group = group
+            if changed:
+                entry.changed_at = self.sequence()
+        self._digest.set_late("group", group.key, partial(group_part, entry))
+
+    def _config_map(self, key: str) -> None:
+        self.configure(scheduler=key == _CONFIG_KEY)
+
+    def configure(self, *, scheduler: bool = True) -> None:
+        """Bring the configuration in force in line with the ConfigMaps; a changed one rebuilds the books (N-16)."""
+        if scheduler:
+            scheduler_config_changed(self._model, self._model.config_maps.get(_CONFIG_KEY))
+        env, warnings = device_env(self._model)
+        self._model.device_warnings = warnings
+        if env != self._model.env:
+            self._model.env = env
+            self._placing.rebuild()
+
+    def sequence(self) -> int:
+        """Return the place of the record that is being folded."""
+        return self._sequence
+
+    def at(self, sequence: int) -> None:
+        """Say at which place the next record stands."""
+        self._sequence = sequence
+
+
+def pod_part(entry: PodEntry) -> list[Any]:
+    """Return what the digest says of a pod beyond its observation: everything that was decided of it."""
+    return [
+        entry.changed_at,
+        entry.first_seen,
+        entry.placement.model_dump() if entry.placement else None,
+        entry.placement_id,
+        entry.applied_version,
+        entry.evicting.model_dump() if entry.evicting else None,
+        entry.book.model_dump(),
+        entry.bind_failures,
+        entry.lost,
+    ]
+
+
+def group_part(entry: GroupEntry) -> list[Any]:
+    """Return what the digest says of a PodGroup beyond its observation."""
+    return [entry.changed_at, entry.first_seen, entry.book.model_dump(), entry.attempts]
+
+
+def _kind(kind: Any) -> str:
+    return f"{kind.api_version}/{kind.name}"
+
+
+def _uid_of(command: Any) -> str:
+    return str((command.bind or command.evict).uid)
+
+
+def _newer(version: str, than: str) -> bool:
+    """Compare resource versions as numbers (F-4a); what is no number is taken as newer."""
+    if version.isascii() and version.isdigit() and than.isascii() and than.isdigit():
+        return int(version) > int(than)
+    return True
+
+
+def _relevant(kind: str, item: Json) -> Json:
+    """Return what a decision may rest on: node locks are the binder's matter and overtake nothing."""
+    if kind == "PodGroup":
+        return {key: value for key, value in item.items() if key != "status"}
+    if kind != "Node":
+        return item
+    meta = item.get("metadata", {})
+    annotations = {key: value for key, value in meta.get("annotations", {}).items() if key not in _LOCKS}
+    return {**item, "metadata": {**meta, "annotations": annotations}}
