@@ -2,14 +2,31 @@ SHELL := /bin/bash
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+SOURCES := events scheduling adapters services migrations tests benchmarks
 
-.PHONY: setup check test run clean
+.PHONY: setup check test run lock clean
 
 setup: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml
-	@echo "setting up $(VENV) (once) ..."
-	@python3 -m venv $(VENV)
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@bash deploy/setup-venv.sh $(VENV)
 	@touch $@
+
+check: setup ## Format, lint, types and import rules: under a minute
+	$(VENV)/bin/ruff format --check $(SOURCES)
+	$(VENV)/bin/ruff check $(SOURCES)
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/mypy
+
+test: check ## Everything that CI runs
+	$(PY) -m pytest
+	$(PY) -m services.simulator.report tests/scenarios/field tests/scenarios/oracle
+
+run: setup ## The lab on the embedded cluster; ARGS=--exit ends after the last step
+	$(VENV)/bin/gpuledger lab $(ARGS)
+
+lock: ## Resolve the dependencies anew (needs uv)
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 --group dev pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
