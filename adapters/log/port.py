@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from events.codec import Message
+from events.codec import MESSAGE_BYTES_MAX, Message, size_of
 
 
 class LogError(Exception):
@@ -23,6 +23,13 @@ class OutOfRange(LogError):
     """The position asked for is not on the log any more: its front was cut. Never answered by a silent reset."""
 
 
+def check_sizes(messages: Sequence[Message]) -> None:
+    """Refuse what no home takes: a message above the limit. Raises LogError, nothing being on the log."""
+    for message in messages:
+        if (size := size_of(message)) > MESSAGE_BYTES_MAX:
+            raise LogError(f"message of {size} bytes: the log takes {MESSAGE_BYTES_MAX}", known_lost=True)
+
+
 class Log(Protocol):
     """A home of the log. Positions are offsets: whole numbers that rise by one, never used twice."""
 
@@ -35,7 +42,10 @@ class Log(Protocol):
         ...
 
     async def read(self, position: int, limit: int = 1000) -> list[tuple[int, Message]]:
-        """Return at most ``limit`` messages from a position on, at once; empty at the end. Raises OutOfRange."""
+        """Return at most ``limit`` messages from a position on, at once; empty at the end.
+
+        Raises OutOfRange before the front and beyond the end: there the log is not the one that was read before.
+        """
         ...
 
     async def bounds(self) -> tuple[int, int]:

@@ -1,0 +1,93 @@
+"""Following the log: every message in order, decoded, chained, and given to a fold.
+
+A follower is where a reader stands: the next position, the digest of everything before it, and the state that all of it
+folds to. It decides nothing and waits for nothing; whoever owns it calls ``advance`` when there is news. What is set
+aside counts for the chain too, and is told to the fold so that it leaves its trace there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from adapters.log.port import Log
+from events import chain
+from events.codec import CODEC, Codec, SetAside
+from events.records import Record
+
+
+class FoldLike(Protocol):
+    """What a follower feeds: ``scheduling.state.fold.Fold``, a projector, an auditor."""
+
+    def apply(self, position: int, record: Record, chain_before: str) -> None:
+        """Fold one record; ``chain_before`` is the digest of everything before it, in hexadecimal."""
+        ...
+
+    def set_aside(self, position: int, reason: str) -> None:
+        """Take note of a message that is no record."""
+        ...
+
+
+F = TypeVar("F", bound=FoldLike)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A message that was set aside, and where it stands."""
+
+    position: int
+    why: SetAside
+
+
+class Follower(Generic[F]):
+    """One reader of the log.
+
+    ``position`` is the place read next, ``chain`` the digest (hexadecimal) of everything before it, ``state`` the fold.
+    ``blocked`` is the first message over which nothing may be decided (an unknown version of a known type), or None.
+    """
+
+    def __init__(
+        self, log: Log, state: F, *, position: int = 0, digest: bytes = chain.GENESIS, codec: Codec = CODEC
+    ) -> None:
+        self.log = log
+        self.state = state
+        self.position = position
+        self.blocked: Skipped | None = None
+        self.set_aside_count = 0
+        self._digest = digest
+        self._codec = codec
+
+    @property
+    def chain(self) -> str:
+        """The chain's digest before ``position``, in hexadecimal."""
+        return self._digest.hex()
+
+    async def advance(self, limit: int = 1000) -> int:
+        """Fold at most ``limit`` messages that are there now and return how many they were. Raises LogError.
+
+        OutOfRange means that the log does not hold the place any more; the follower stays where it is.
+        """
+        messages = await self.log.read(self.position, limit)
+        for position, message in messages:
+            found = self._codec.from_message(message)
+            if isinstance(found, SetAside):
+                self._skip(position, found)
+            else:
+                self.state.apply(position, found, self._digest.hex())
+            self._digest = chain.extend(self._digest, message)
+            self.position = position + 1
+        return len(messages)
+
+    async def catch_up(self) -> int:
+        """Fold everything up to the end that the log has now; return how many messages that were."""
+        _, end = await self.log.bounds()
+        total = 0
+        while self.position < end and (count := await self.advance(end - self.position)):
+            total += count
+        return total
+
+    def _skip(self, position: int, why: SetAside) -> None:
+        self.set_aside_count += 1
+        if not why.ignorable and self.blocked is None:
+            self.blocked = Skipped(position, why)
+        self.state.set_aside(position, f"{why.type}: {why.reason}" if why.type else why.reason)
