@@ -1,0 +1,55 @@
+"""``gpuledger simulate``: plays scenario files to rest and says what did not hold.
+
+Exit codes: 0 everything held, 1 an assertion or invariant failed or a manifest was refused, 2 malformed files or wrong
+usage. Standard output carries the result alone; everything else goes to standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from services.simulator import crashpoints
+from services.simulator.run import play_all
+from services.simulator.scenario import Malformed, read_plays
+
+
+class Output(StrEnum):
+    """How the final cluster is printed."""
+
+    JSON = "json"
+    YAML = "yaml"
+    TABLE = "table"
+
+
+def simulate(
+    files: Annotated[list[str] | None, typer.Argument(metavar="FILE...", show_default=False)] = None,
+    together: Annotated[bool, typer.Option("--together", help="Play all files as one.")] = False,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print the final cluster.")] = Output.TABLE,
+    seed: Annotated[int, typer.Option("--seed", help="Varies the order of events of different kinds.")] = 0,
+    crash_points: Annotated[bool, typer.Option("--crash-points", help="List the points of a crash step.")] = False,
+) -> None:
+    """Play scenario files or plain manifests against the embedded system, deterministically, and check them."""
+    if crash_points:
+        sys.stdout.write(crashpoints.listing())
+        return
+    if not files:
+        raise typer.BadParameter("name at least one file", param_hint="FILE")
+    try:
+        plays = read_plays(files, together=together)
+    except Malformed as problem:
+        sys.stderr.write("".join(f"{line}\n" for line in problem.lines))
+        raise typer.Exit(2) from None
+    result = asyncio.run(play_all(plays, output=output.value, seed=seed))
+    sys.stdout.write(result.output)
+    sys.stdout.flush()
+    sys.stderr.write("".join(f"{line}\n" for line in result.problems))
+    raise typer.Exit(result.code)
+
+
+if __name__ == "__main__":
+    typer.run(simulate)
