@@ -23,7 +23,7 @@ class FoldLike(Protocol):
         """Fold one record; ``chain_before`` is the digest of everything before it, in hexadecimal."""
         ...
 
-    def set_aside(self, position: int, reason: str) -> None:
+    def set_aside(self, position: int, reason: str, chain_before: str) -> None:
         """Take note of a message that is no record."""
         ...
 
@@ -90,4 +90,5 @@ class Follower(Generic[F]):
         self.set_aside_count += 1
         if not why.ignorable and self.blocked is None:
             self.blocked = Skipped(position, why)
-        self.state.set_aside(position, f"{why.type}: {why.reason}" if why.type else why.reason)
+        reason = f"{why.type}: {why.reason}" if why.type else why.reason
+        self.state.set_aside(position, reason, self.chain)

@@ -104,7 +104,7 @@ class Fold:
         self.sequence += 1
         return verdict
 
-    def set_aside(self, position: int, reason: str, chain_before: str = "") -> None:
+    def set_aside(self, position: int, reason: str, chain_before: str) -> None:
         """Count bytes that could not be read as a record without effect."""
         self.aside += 1
         if self.anchored:
