@@ -26,8 +26,9 @@ from events.kinds import Kind
 #: How deep the parts that are kept whole (affinity, selectors) may be nested; the API's own need about 12.
 MAX_DEPTH: Final = 24
 
-#: Integers beyond this many bits have no place in JSON as others read it; they are kept as text.
-_MAX_BITS: Final = 256
+#: Integers from here on are kept as text (a record holds at most 18 digits), monstrous ones in hexadecimal.
+_INTEGER_LIMIT: Final = 10**18
+_DECIMAL_BITS_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +277,7 @@ def plain(value: Any, depth: int = MAX_DEPTH) -> Any:
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int):
-        return value if value.bit_length() <= _MAX_BITS else hex(value)
+        return value if -_INTEGER_LIMIT < value < _INTEGER_LIMIT else _long_number(value)
     if isinstance(value, float):
         return repr(value)
     if depth <= 0:
@@ -286,6 +287,10 @@ def plain(value: Any, depth: int = MAX_DEPTH) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item, depth - 1) for item in value]
     return str(value)
+
+
+def _long_number(value: int) -> str:
+    return str(value) if value.bit_length() <= _DECIMAL_BITS_MAX else hex(value)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -1,0 +1,326 @@
+"""A Kubernetes API server over HTTP: raw JSON in and out, through kubernetes-asyncio's configuration and requests.
+
+The library brings what is tedious and settled: kubeconfig, in-cluster credentials, token refresh, TLS and the session.
+It does not bring its typed models (they drop fields they do not know) nor its watch (it retries a 410 with the version
+that has just been refused): objects stay plain JSON and the watch's lines are split here.
+
+What came back is one of three things: an object; ``ApiError``, a final answer that says no; ``ApiUnknown``, no final
+answer (a time-out, a broken connection, any 5xx), after which the request may or may not have had its effect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import aiohttp
+from kubernetes_asyncio import config as kube_config
+from kubernetes_asyncio.client.configuration import Configuration
+from kubernetes_asyncio.client.rest import RESTClientObject
+
+from adapters.cluster.port import ApiError, ApiUnknown, Page, WatchEvent
+from events.canonical import Json
+from events.kinds import POD, Kind
+
+REQUEST_TIMEOUT_S: Final = 30
+CONNECT_TIMEOUT_S: Final = 10
+#: No object of the API is larger than etcd's limit of 1.5 MiB; a longer line is not a watch's.
+LINE_BYTES_MAX: Final = 16 * 1024 * 1024
+
+Configure = Callable[[], Awaitable[Configuration]]
+
+
+def server_configuration(url: str, token: str = "") -> Configure:
+    """Return how to configure for a plain server URL, with a bearer token if one is given."""
+
+    async def configure() -> Configuration:
+        made = _configuration(url.rstrip("/"))
+        if token:
+            made.api_key["BearerToken"] = f"Bearer {token}"
+        return made
+
+    return configure
+
+
+def kubeconfig_configuration(path: str = "", context: str = "") -> Configure:
+    """Return how to configure from a kubeconfig file (empty: the usual places) and one of its contexts."""
+
+    async def configure() -> Configuration:
+        made = _configuration()
+        load: Any = kube_config.load_kube_config
+        await load(config_file=path or None, context=context or None, client_configuration=made, persist_config=False)
+        return made
+
+    return configure
+
+
+def in_cluster_configuration() -> Configure:
+    """Return how to configure from the pod's own service account."""
+
+    async def configure() -> Configuration:
+        made = _configuration()
+        load: Any = kube_config.load_incluster_config
+        load(client_configuration=made)
+        return made
+
+    return configure
+
+
+def _configuration(host: str = "") -> Configuration:
+    make: Any = Configuration
+    made: Configuration = make(host=host or None)
+    return made
+
+
+class KubernetesApi:
+    """The port ``ClusterApi`` over HTTP. Open with ``connect``; refused credentials are read anew once per request."""
+
+    def __init__(self, configure: Configure, configuration: Configuration) -> None:
+        self._configure = configure
+        self._configuration = configuration
+        self._rest = _rest(configuration)
+
+    @classmethod
+    async def connect(cls, configure: Configure) -> KubernetesApi:
+        """Read the configuration and open a session; nothing is sent yet."""
+        return cls(configure, await configure())
+
+    async def close(self) -> None:
+        """Close the session and its connections."""
+        await self._rest.close()
+
+    async def list(
+        self,
+        kind: Kind,
+        *,
+        namespace: str = "",
+        limit: int = 500,
+        token: str = "",
+        selector: str = "",
+        fields: str = "",
+    ) -> Page:
+        """Return one page of the kind's objects; ``apiVersion`` and ``kind`` of the items are filled in."""
+        asked = {"limit": str(limit), "continue": token, "labelSelector": selector, "fieldSelector": fields}
+        found = await self._ask("GET", kind.path(namespace), {key: value for key, value in asked.items() if value})
+        meta = _mapping(found.get("metadata"))
+        items = [item for item in found.get("items") or [] if isinstance(item, dict)]
+        for item in items:
+            item.setdefault("apiVersion", kind.api_version)
+            item.setdefault("kind", kind.name)
+        return Page(items, str(meta.get("resourceVersion") or ""), str(meta.get("continue") or ""))
+
+    async def watch(self, kind: Kind, version: str, *, timeout_s: int = 300) -> HttpWatch:
+        """Open a watch from a version on, with bookmarks. Raises ApiError 410 if the version is too old."""
+        asked = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(timeout_s),
+        }
+        limits = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=timeout_s + REQUEST_TIMEOUT_S
+        )
+        response = await self._send("GET", kind.path(), asked, None, "", limits)
+        if response.status != 200:
+            await _json_of(response)
+            raise ApiUnknown(f"GET {kind.path()}: watch answered {response.status}")
+        return HttpWatch(response)
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Json:
+        """Return one object. Raises ApiError 404 if it is not there."""
+        return await self._ask("GET", kind.path(namespace, name))
+
+    async def create(self, kind: Kind, item: Json) -> Json:
+        """Create an object and return it as the server made it."""
+        return await self._ask("POST", kind.path(_namespace(item)), body=item)
+
+    async def update(self, kind: Kind, item: Json, subresource: str = "") -> Json:
+        """Replace an object; its resourceVersion, if it has one, is a precondition."""
+        path = kind.path(_namespace(item), str(_mapping(item.get("metadata")).get("name") or ""), subresource)
+        return await self._ask("PUT", path, body=item)
+
+    async def patch(self, kind: Kind, namespace: str, name: str, merge: Json, subresource: str = "") -> Json:
+        """Apply a JSON merge patch; ``metadata.resourceVersion`` and ``uid`` in it are preconditions."""
+        path = kind.path(namespace, name, subresource)
+        return await self._ask("PATCH", path, body=merge, content_type="application/merge-patch+json")
+
+    async def delete(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        version: str = "",
+        grace_s: int | None = None,
+        propagation: str = "Background",
+    ) -> None:
+        """Delete an object, only if it has this uid and version where they are given."""
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        preconditions = {key: value for key, value in (("uid", uid), ("resourceVersion", version)) if value}
+        if preconditions:
+            options["preconditions"] = preconditions
+        if grace_s is not None:
+            options["gracePeriodSeconds"] = grace_s
+        await self._ask("DELETE", kind.path(namespace, name), body=options)
+
+    async def bind(self, namespace: str, name: str, binding: Json) -> None:
+        """Create the pod's Binding: node and annotations, or nothing (devices/A-6)."""
+        await self._ask("POST", POD.path(namespace, name, "binding"), body=binding)
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str] | None = None,
+        body: Json | None = None,
+        content_type: str = "application/json",
+    ) -> Json:
+        limits = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S)
+        response = await self._send(method, path, query or {}, body, content_type, limits)
+        return await _json_of(response)
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str],
+        body: Json | None,
+        content_type: str,
+        limits: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        for attempt in (0, 1):
+            response = await self._send_once(method, path, query, body, content_type, limits)
+            if response.status != 401 or attempt:
+                break
+            response.release()
+            await self._reconnect()
+        return response
+
+    async def _send_once(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str],
+        body: Json | None,
+        content_type: str,
+        limits: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        headers = {"Accept": "application/json", "User-Agent": "gpuledger"} | await self._credentials()
+        if content_type:
+            headers["Content-Type"] = content_type
+        try:
+            response: aiohttp.ClientResponse = await self._rest.request(
+                method,
+                f"{self._configuration.host}{path}",
+                query_params=list(query.items()),
+                headers=headers,
+                body=body,
+                _preload_content=False,
+                _request_timeout=limits,
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ApiUnknown(f"{method} {path}: {type(error).__name__}: {error}") from error
+        return response
+
+    async def _credentials(self) -> dict[str, str]:
+        settings: Any = self._configuration.auth_settings
+        return {part["key"]: part["value"] for part in (await settings()).values() if part["value"]}
+
+    async def _reconnect(self) -> None:
+        """Read the credentials anew: an exec plug-in's or a file's token has run out."""
+        old, self._configuration = self._rest, await self._configure()
+        self._rest = _rest(self._configuration)
+        await old.close()
+
+
+def _rest(configuration: Configuration) -> Any:
+    make: Any = RESTClientObject
+    return make(configuration)
+
+
+def _namespace(item: Json) -> str:
+    return str(_mapping(item.get("metadata")).get("namespace") or "")
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+async def _json_of(response: aiohttp.ClientResponse) -> Json:
+    """Return the object that a response holds, or raise what its status says."""
+    try:
+        content = await response.read()
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise ApiUnknown(f"{response.method} {response.url.path}: {type(error).__name__}: {error}") from error
+    try:
+        found = _mapping(json.loads(content)) if content else {}
+    except (ValueError, RecursionError):
+        found = {}
+        if response.status < 400:
+            raise ApiUnknown(f"{response.method} {response.url.path}: the answer is not JSON") from None
+    if response.status < 400:
+        return found
+    message = str(found.get("message") or content[:300].decode("utf-8", "replace"))
+    if response.status >= 500:
+        raise ApiUnknown(f"{response.method} {response.url.path}: {response.status} {message}")
+    raise ApiError(response.status, str(found.get("reason") or response.reason or ""), message)
+
+
+class HttpWatch:
+    """An open watch: one JSON object a line, as many lines as have come."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self._rest = b""
+
+    async def next(self, wait: bool) -> Sequence[WatchEvent] | None:
+        """Return the events that are there; None at the end of the stream, however it ended."""
+        while True:
+            chunk = await self._chunk(wait)
+            if chunk is None:
+                return None
+            events = self._split(chunk)
+            if events is None or events or not wait:
+                return events
+
+    async def close(self) -> None:
+        """Give the connection up."""
+        self._response.close()
+
+    async def _chunk(self, wait: bool) -> bytes | None:
+        content = self._response.content
+        try:
+            chunk = content.read_nowait()
+            if not chunk and wait and not content.at_eof():
+                chunk = await content.readany()
+        except (aiohttp.ClientError, TimeoutError, OSError, asyncio.IncompleteReadError):
+            return None
+        return None if not chunk and content.at_eof() else chunk
+
+    def _split(self, chunk: bytes) -> list[WatchEvent] | None:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if len(self._rest) > LINE_BYTES_MAX:
+            return None
+        events = []
+        for line in lines:
+            event = _event(line)
+            if event is not None:
+                events.append(event)
+        return events
+
+
+def _event(line: bytes) -> WatchEvent | None:
+    """Return the event of one line; a line that is none is one ERROR, which makes the reader list again."""
+    if not line.strip():
+        return None
+    try:
+        found = _mapping(json.loads(line))
+    except (ValueError, RecursionError):
+        found = {}
+    kind, item = found.get("type"), found.get("object")
+    if isinstance(kind, str) and isinstance(item, dict):
+        return WatchEvent(kind, item)
+    return WatchEvent("ERROR", {"kind": "Status", "code": 410, "message": "a line of the watch could not be read"})
