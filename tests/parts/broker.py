@@ -1,24 +1,17 @@
-"""A real Kafka broker for tests: Apache's jars by Maven (``tests/parts/kafka/pom.xml``), KRaft, one JVM, heap bounded."""
+"""A real Kafka broker for tests: Apache's jars by Maven (``tests/parts/kafka``), KRaft, one JVM, heap bounded."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 
-from parts.cache import folder, missing
+from parts.cache import folder, free_port, missing
 
 _HERE = Path(__file__).parent / "kafka"
 _START_S = 60.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def jars() -> Path:

@@ -1,8 +1,9 @@
-"""Where built parts are kept between runs: the user's cache folder, one sub-folder a part and version."""
+"""What all parts need: the cache folder where built ones are kept between runs, a free port, a word for absence."""
 
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,10 @@ def missing(part: str, why: str) -> None:
     if os.environ.get("CI") == "true":
         pytest.fail(f"{part}: {why}")
     pytest.skip(f"{part}: {why}")
+
+
+def free_port() -> int:
+    """Return a port of the loopback interface that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
