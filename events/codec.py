@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from events import canonical, upcasting
 from events.canonical import Json
-from events.records import BODIES, Body, Record, Role, dump
+from events.records import BODIES, Body, Record, Role
 
 #: The largest message, headers included (the topic's ``max.message.bytes`` is 8 MiB, with Kafka's own frame in it).
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024 - 16 * 1024
@@ -119,7 +119,7 @@ class Codec:
     def to_message(self, record: Record, cluster: str, *, ignorable: bool = False) -> Message:
         """As the function of this name."""
         try:
-            value = canonical.encode(dump(record.body))
+            value = canonical.encode(record.body.model_dump(exclude_defaults=True))
         except (ValueError, TypeError, RecursionError) as error:
             raise NotWritable(f"{record.subject or record.id}: {error}") from None
         if _depth_above(value, DEPTH_MAX):

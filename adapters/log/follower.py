@@ -13,14 +13,14 @@ from typing import Generic, Protocol, TypeVar
 from adapters.log.port import Log
 from events import chain
 from events.codec import CODEC, Codec, SetAside
-from events.records import Record
+from events.records import Genesis, Record
 
 
 class FoldLike(Protocol):
     """What a follower feeds: ``scheduling.state.fold.Fold``, a projector, an auditor."""
 
-    def apply(self, position: int, record: Record, chain_before: str) -> None:
-        """Fold one record; ``chain_before`` is the digest of everything before it, in hexadecimal."""
+    def apply(self, position: int, record: Record, chain_before: str) -> str:
+        """Fold one record and return its verdict; ``chain_before`` is the digest of everything before it, in hex."""
         ...
 
     def set_aside(self, position: int, reason: str, chain_before: str) -> None:
@@ -73,7 +73,7 @@ class Follower(Generic[F]):
             if isinstance(found, SetAside):
                 self._skip(position, found)
             else:
-                self.state.apply(position, found, self._digest.hex())
+                self._fold(position, found)
             self._digest = chain.extend(self._digest, message)
             self.position = position + 1
         return len(messages)
@@ -82,9 +82,23 @@ class Follower(Generic[F]):
         """Fold everything up to the end that the log has now; return how many messages that were."""
         _, end = await self.log.bounds()
         total = 0
-        while self.position < end and (count := await self.advance(end - self.position)):
+        while self.position < end and (count := await self.advance(min(1000, end - self.position))):
             total += count
         return total
+
+    async def begin_at_front(self) -> None:
+        """Begin with what is left of a log whose front is gone; for a follower that has folded nothing (F-11b).
+
+        The fold stays unanchored, and nothing may be decided, until a new genesis comes.
+        """
+        assert self.position == 0, "a follower that stands on the log never jumps"
+        self.position, _ = await self.log.bounds()
+
+    def _fold(self, position: int, record: Record) -> None:
+        """Fold one record; a genesis that counts begins the chain anew, so that all readers have the same again."""
+        verdict = self.state.apply(position, record, self._digest.hex())
+        if isinstance(record.body, Genesis) and verdict == "applied":
+            self._digest = chain.GENESIS
 
     def _skip(self, position: int, why: SetAside) -> None:
         self.set_aside_count += 1

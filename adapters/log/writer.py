@@ -43,18 +43,25 @@ class TermWriter:
         self._lock = asyncio.Lock()
 
     async def open(
-        self, previous: int, incarnation: str, config: Json, mode: Literal["active", "shadow"] = "active"
+        self,
+        previous: int,
+        incarnation: str,
+        config: Json,
+        mode: Literal["active", "shadow"] = "active",
+        *,
+        begin: bool = False,
     ) -> int:
         """Open the term after ``previous`` and return the position of its ``opened`` record.
 
-        An empty log gets its genesis record with ``incarnation`` first; on any other the caller passes the incarnation
-        that the log has. Raises TermLost if no answer came, LogError if it is certainly not on the log.
+        An empty log gets a genesis record with ``incarnation`` first, and so does one whose beginning is gone (the
+        caller says ``begin``, scheduling/F-11b); on any other the caller passes the incarnation that the log has.
+        Raises TermLost if no answer came, LogError if it is certainly not on the log.
         """
         async with self._lock:
             self.term = 0
             self.incarnation = incarnation
-            _, end = await self._log.bounds()
-            records = [self._genesis()] if end == 0 else []
+            first, end = await self._log.bounds()
+            records = [self._genesis()] if begin or first == end else []
             records.append(self._opened(previous, config, mode))
             position = await self._append(records)
             self.term = previous + 1
