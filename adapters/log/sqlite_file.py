@@ -116,7 +116,6 @@ class LogFile:
     def _set_up(self, read_only: bool) -> None:
         self._database.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
         if not read_only:
-            self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = FULL")
             if not self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 with self._writing():
@@ -128,6 +127,8 @@ class LogFile:
             raise LogError(f"{self.path}: not a log of gpuledger", known_lost=True)
         if version != _VERSION:
             raise LogError(f"{self.path}: format {version}, this program reads {_VERSION}", known_lost=True)
+        if not read_only:
+            self._database.execute("PRAGMA journal_mode = WAL")
 
     def _bounds(self) -> tuple[int, int]:
         first, end = self._database.execute("SELECT first, next FROM bounds").fetchone()
