@@ -164,7 +164,17 @@ def type_of(value: Any) -> str:
 
 def show(value: Any) -> str:
     """Return a value as it reads in messages: texts as they are, everything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=False, default=str, separators=(",", ":"))
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, default=_plain, separators=(",", ":"))
+    except (TypeError, ValueError):  # keys that JSON does not know
+        return type_of(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON does not know as text; a set in a fixed order."""
+    return sorted(map(str, value)) if isinstance(value, set) else str(value)
 
 
 def rule_id(rule: Rule) -> str:

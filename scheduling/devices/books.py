@@ -32,6 +32,10 @@ from scheduling.devices.request import Demand, without_percentage
 from scheduling.objects import Node
 from scheduling.resources import Vector
 
+__all__ = ["Fit", "Misfit", "NodeDevices", "rebuild"]
+
+_ANSWERS_MAX = 512  # kept for demands that come again while the books stay as they are
+
 
 @dataclass(frozen=True)
 class NodeDevices:
@@ -169,6 +173,8 @@ class NodeDevices:
         key = (demand.key, demand.uid if demand.uid in self.claims else "")
         answer = self._answers.get(key)
         if answer is None:
+            if len(self._answers) >= _ANSWERS_MAX:
+                self._answers.clear()
             answer = self._answers[key] = self._fit(demand)
         return answer
 

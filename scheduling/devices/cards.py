@@ -51,12 +51,12 @@ def in_order(holders: Iterable[Holder]) -> tuple[Holder, ...]:
 class Card:
     """One registered card. Memory in units, cores in percent, ``shares`` is the most it takes.
 
-    ``groups`` is its MIG geometry: None if its model has none (N-13), empty for a hami-core card. ``factor`` is the MiB
-    per unit. ``holders`` are in the order of their identity.
+    ``groups`` is its MIG geometry, empty for a hami-core card and for a model that has none (N-13). ``factor`` is the
+    MiB per unit. ``holders`` are in the order of their identity.
     """
 
     spec: CardSpec
-    groups: tuple[Group, ...] | None = ()
+    groups: tuple[Group, ...] = ()
     factor: int = 1
     holders: tuple[Holder, ...] = ()
 
@@ -107,7 +107,7 @@ class Card:
 
     def slice_of(self, share: Share) -> Slice | None:
         """Return the slice that a share has on this card, None if it names none (N-22)."""
-        if not self.is_mig or not share.suffix or not self.groups:
+        if not self.is_mig or not share.suffix:
             return None
         return geometry.find(self.groups, share.suffix)
 
@@ -137,8 +137,8 @@ class Card:
 
     @property
     def lacks_geometry(self) -> bool:
-        """Whether the model of this MIG card is in no geometry (N-13)."""
-        return self.is_mig and self.groups is None
+        """Whether there is nothing that this MIG card could be cut into (N-13)."""
+        return self.is_mig and not self.groups
 
     @property
     def usable(self) -> bool:
@@ -148,14 +148,14 @@ class Card:
     def choose_slice(self, asked: int) -> Slice | None:
         """Choose a slice of at least ``asked`` units (F-16, F-17)."""
         used = frozenset(position for group, position in self.slices if group == self.active)
-        return geometry.choose(self.groups or (), self.active, used, asked * self.factor)
+        return geometry.choose(self.groups, self.active, used, asked * self.factor)
 
     @cached_property
     def whole(self) -> int:
         """What a request for 100 % asks for, in units (F-22)."""
         if not self.is_mig:
             return self.memory
-        return min(self.memory, geometry.largest(self.groups or ()) // self.factor)
+        return min(self.memory, geometry.largest(self.groups) // self.factor)
 
     def with_holders(self, holders: Iterable[Holder]) -> Card:
         return replace(self, holders=in_order((*self.holders, *holders)))

@@ -115,19 +115,26 @@ class _Trial:
 
     def _test(self, card: Card, request: ContainerRequest, asked: int) -> str:
         """F-2, tests 1 to 10: the audit word of the first that fails, empty if all pass."""
-        tests = (
-            ("uuid-filter", not uuid_allowed(card.uuid, self.demand)),
-            ("card-unusable", not card.usable or self.demand.mode not in ("", card.mode)),
-            ("exclusive-reserved", reserved(card, self.demand)),
-            ("shares-exhausted", card.used_shares >= card.shares),
-            ("podgroup-spread", self.demand.spread and group_present(card, self.demand)),
-            ("insufficient-memory", card.memory - card.used_memory < asked),
-            ("insufficient-cores", card.used_cores + request.cores > 100),
-            ("card-not-empty", request.cores == 100 and card.used_shares > 0),
-            ("cores-full", card.used_cores == 100 and request.cores == 0),
-            ("type-mismatch", not type_allowed(card.type, self.demand)),
-        )
-        return next((word for word, skipped in tests if skipped), "")
+        demand, used, cores = self.demand, card.used_shares, card.used_cores
+        if not uuid_allowed(card.uuid, demand):
+            return "uuid-filter"
+        if not card.usable or demand.mode not in ("", card.mode):
+            return "card-unusable"
+        if reserved(card, demand):
+            return "exclusive-reserved"
+        if used >= card.shares:
+            return "shares-exhausted"
+        if demand.spread and group_present(card, demand):
+            return "podgroup-spread"
+        if card.memory - card.used_memory < asked:
+            return "insufficient-memory"
+        if cores + request.cores > 100:
+            return "insufficient-cores"
+        if request.cores == 100 and used > 0:
+            return "card-not-empty"
+        if request.cores == 0 and cores == 100:
+            return "cores-full"
+        return "" if type_allowed(card.type, demand) else "type-mismatch"
 
     def _share(self, card: Card, request: ContainerRequest, asked: int, place: int) -> Share | None:
         """Return the share that the container takes here; None if no slice fits (F-2 test 11)."""

@@ -72,12 +72,12 @@ class SliceError(ValueError):
     """A device id whose bracket names no slice (F-20)."""
 
 
-def groups_of(geometries: tuple[Geometry, ...], model: str) -> tuple[Group, ...] | None:
-    """Return the groups for a card type: the first entry one of whose models is part of it; None without one (N-13)."""
+def groups_of(geometries: tuple[Geometry, ...], model: str) -> tuple[Group, ...]:
+    """Return the groups for a card type: of the first entry one of whose models is part of it, else none (N-13)."""
     for geometry in geometries:
         if any(name in model for name in geometry.models):
             return geometry.groups
-    return None
+    return ()
 
 
 def decode(device_id: str) -> tuple[str, int]:

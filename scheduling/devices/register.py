@@ -76,7 +76,7 @@ def _present(resources: Mapping[str, Any], name: str) -> bool:
     return bool(quantity.parse(resources.get(name)))
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def read_cards(text: str) -> tuple[tuple[CardSpec, ...], tuple[str, ...]]:
     """Read the registration text; no cards if the node is not a vGPU node by it (N-3, N-4)."""
     if ":" not in text:
