@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from scheduling import resources
 from scheduling.nodes.interpod import PodTerms, carried_terms
 from scheduling.nodes.ports import HostPort, host_ports
 from scheduling.nodes.requests import assumed_request
 from scheduling.nodes.view import NodeView
 from scheduling.objects import Other, Pod
-from scheduling.resources import CPU, MEMORY
+from scheduling.resources import CPU, MEMORY, Vector
 from scheduling.status import TERMINAL
 
 
@@ -45,10 +46,25 @@ class NodeFacts:
         return sum(item[CPU] for item in found), sum(item[MEMORY] for item in found)
 
     @cached_property
+    def used(self) -> Vector:
+        """What its pods ask, those included that are only promised (the sums of AL-25)."""
+        return resources.add(self.view.used, self.view.pipelined)
+
+    @cached_property
     def carried(self) -> tuple[tuple[Pod, PodTerms], ...]:
         """Its pods that have rules about other pods, with these rules."""
         found = ((pod, carried_terms(pod)) for pod in self.pods if pod.spec.get("affinity"))
         return tuple((pod, terms) for pod, terms in found if terms)
+
+    @cached_property
+    def images(self) -> Mapping[str, int]:
+        """The sizes in bytes of the images it has, by each of their names."""
+        found: dict[str, int] = {}
+        for image in self.view.node.images if self.view.node else ():
+            size, known = image.get("sizeBytes"), image.get("names")
+            if isinstance(size, int) and isinstance(known, list):
+                found.update((name, size) for name in known if isinstance(name, str))
+        return found
 
 
 @dataclass
@@ -79,8 +95,9 @@ class ClusterView:
         return [self.facts(view) for view in views if view.node is not None]
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
-        found = self.others.get("Namespace", {}).get(name)
-        return found.labels if found else {"kubernetes.io/metadata.name": name}
+        """Return the labels of a namespace, with the one that the API server gives to each."""
+        found = self.other("Namespace", name)
+        return {"kubernetes.io/metadata.name": name, **(found.labels if found else {})}
 
     def other(self, kind: str, key: str) -> Other | None:
         """Return an object of a kind that rules refer to, by ``namespace/name`` or name."""
