@@ -1,0 +1,106 @@
+"""Carries actions out on the API server, one by one, and says what became of them.
+
+Answers are put into the mirror at once, so that the next reconciliation sees them. A refusal is told where the action
+says and is tried again later; a conflict, or no answer, stops the list, because what follows was meant for another
+state of the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from adapters.cluster.mirror import Change, Mirror
+from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
+from events.canonical import Json
+from services.controller.actions import Action, Create, Delete, Emit, Forget, Later, Patch
+from services.controller.recorder import Recorder
+from services.controller.world import Ref, meta, name_of, namespace_of
+
+
+@dataclass
+class Outcome:
+    """What became of a list of actions: what changed, whether the API refused something, whether to come again."""
+
+    changes: list[Change] = field(default_factory=list)
+    acted: bool = False
+    refused: bool = False
+    again: bool = False
+    laters: list[Later] = field(default_factory=list)
+    forget: list[Ref] = field(default_factory=list)
+
+
+class Executor:
+    """The only place of the controllers that writes."""
+
+    def __init__(self, api: ClusterApi, mirror: Mirror, recorder: Recorder, grace_s: int | None) -> None:
+        self._api, self._mirror, self._recorder, self._grace_s = api, mirror, recorder, grace_s
+        #: uids of the objects whose deletion was ours.
+        self.deleted: set[str] = set()
+
+    async def run(self, actions: Sequence[Action], now_ms: int) -> Outcome:
+        """Carry out the actions in their order."""
+        outcome = Outcome()
+        for action in actions:
+            try:
+                await self._one(action, now_ms, outcome)
+            except ApiUnknown:
+                outcome.again = True
+                break
+            except ApiError as error:
+                if error.status == 404 and isinstance(action, Patch | Delete):
+                    continue  # it is gone; the watch will say so
+                if error.status == 409 and error.reason != "AlreadyExists":
+                    outcome.again = True
+                    break
+                if await self._refused(action, error, now_ms, outcome):
+                    break
+        return outcome
+
+    async def _one(self, action: Action, now_ms: int, outcome: Outcome) -> None:
+        if isinstance(action, Later):
+            outcome.laters.append(action)
+        elif isinstance(action, Forget):
+            outcome.forget.append(action.ref)
+        elif isinstance(action, Emit):
+            await self._recorder.record(action, now_ms)
+        else:
+            await self._write(action, outcome)
+            outcome.acted = True
+
+    async def _write(self, action: Create | Patch | Delete, outcome: Outcome) -> None:
+        if isinstance(action, Create):
+            outcome.changes += self._mirror.learn(action.kind, await self._create(action))
+        elif isinstance(action, Patch):
+            merge = _with_preconditions(action)
+            kind, namespace, name = action.ref
+            item = await self._api.patch(kind, namespace, name, merge, action.subresource)
+            outcome.changes += self._mirror.learn(kind, item)
+        else:
+            kind, namespace, name = action.ref
+            self.deleted.add(action.uid)
+            await self._api.delete(kind, namespace, name, uid=action.uid, grace_s=self._grace_s)
+
+    async def _create(self, action: Create) -> Json:
+        try:
+            return await self._api.create(action.kind, action.item)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            return await self._api.get(action.kind, namespace_of(action.item), name_of(action.item))
+
+    async def _refused(self, action: Action, error: ApiError, now_ms: int, outcome: Outcome) -> bool:
+        """Tell of a refusal; True if the rest of the list must wait."""
+        outcome.refused = True
+        if isinstance(action, Create | Patch | Delete) and action.refused is not None:
+            told = await self.run(action.refused(error.message), now_ms)
+            outcome.changes += told.changes
+        return isinstance(action, Create) and action.must
+
+
+def _with_preconditions(action: Patch) -> Json:
+    conditions = {"uid": action.uid, "resourceVersion": action.version}
+    given = {key: value for key, value in conditions.items() if value}
+    if not given:
+        return action.merge
+    return {**action.merge, "metadata": {**meta(action.merge), **given}}

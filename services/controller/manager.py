@@ -1,0 +1,234 @@
+"""The shell of the controllers: keeps the world by list and watch, and works off what has changed.
+
+Theory of operation: every change of an object marks the objects that have to be looked at (``routes``). ``step`` reads
+what the watches hold, then takes the marked ones in a fixed order, lets the pure reconciliation say what is missing,
+and carries it out; answers are changes too and mark again, until nothing is marked. What the API server refuses is
+tried again with back-off, and at once when a queue changes; what waits for the clock lies in ``due``. One object whose
+content cannot be worked with is set aside the same way and never stops the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from adapters.clock import Clock
+from adapters.cluster.mirror import Change, Mirror
+from adapters.cluster.port import ClusterApi
+from events import names
+from events.kinds import (
+    ALL_KINDS,
+    EVENT,
+    LEASE,
+    NAMESPACE,
+    POD,
+    POD_GROUP,
+    PRIORITY_CLASS,
+    QUEUE,
+    VOLCANO_JOB,
+    Kind,
+)
+from services.controller import garbage, podgroups, queues
+from services.controller.actions import Action, Later
+from services.controller.execute import Executor, Outcome
+from services.controller.jobs import policies
+from services.controller.jobs.plugins import KeyMaker
+from services.controller.jobs.policies import Request
+from services.controller.jobs.reconcile import reconcile as reconcile_job
+from services.controller.recorder import Recorder
+from services.controller.routes import ORDER, Key, Switches, routes
+from services.controller.world import Ref, World, uid_of
+
+_LOG = structlog.get_logger("controller")
+_CONFLICTS_MAX = 8  # in a row, before an object has to wait
+_BACK_OFF_MS_MIN, _BACK_OFF_MS_MAX = 1_000, 300_000
+_ROUNDS_MAX = 10_000  # in one step; what is left waits for the next
+
+
+@dataclass
+class _Parked:
+    """An object that has to wait: until when, and how often in a row."""
+
+    due_ms: int
+    times: int
+
+
+@dataclass
+class _Backlog:
+    """What has to be looked at, now and later."""
+
+    marked: dict[Key, None] = field(default_factory=dict)
+    requests: dict[Ref, list[Request]] = field(default_factory=dict)
+    parked: dict[Key, _Parked] = field(default_factory=dict)
+    conflicts: dict[Key, int] = field(default_factory=dict)
+    due: list[Later] = field(default_factory=list)
+
+
+class ControllerManager:
+    """All controllers of one cluster. Each may be switched off where somebody else plays its part."""
+
+    def __init__(
+        self,
+        api: ClusterApi,
+        clock: Clock,
+        switches: Switches | None = None,
+        *,
+        schedulers: Sequence[str] = names.SCHEDULER_NAMES,
+        keys: KeyMaker | None = None,
+        grace_s: int | None = None,
+    ) -> None:
+        """``grace_s`` is the grace period of deletions (None: the object's own); ``keys`` makes SSH key pairs."""
+        self._clock, self._keys, self._schedulers = clock, keys, tuple(schedulers)
+        self._switches = switches or Switches()
+        self._mirror = Mirror(api, kinds_for(self._switches))
+        self._recorder = Recorder(api, "gpuledger-controller")
+        self._executor = Executor(api, self._mirror, self._recorder, grace_s)
+        self._world = World()
+        self._gone: set[str] = set()
+        self._work = _Backlog()
+        self._begun = False
+
+    async def step(self) -> bool:
+        """Do all that can be done now; return whether anything was done. Never waits."""
+        changes = await self._mirror.poll()
+        self._take(changes)
+        if not self._mirror.ready:
+            return bool(changes)
+        if not self._begun:
+            self._begin()
+        self._wake()
+        return await self._drain() or bool(changes)
+
+    def next_due_ms(self) -> int | None:
+        """When time alone will give something to do; None if it will not."""
+        times = [later.due_ms for later in self._work.due] + [item.due_ms for item in self._work.parked.values()]
+        return min(times, default=None)
+
+    async def close(self) -> None:
+        await self._mirror.close()
+
+    def _begin(self) -> None:
+        self._begun = True
+        if self._switches.queues:
+            self._work.marked |= {("queue", Ref(QUEUE, "", name)): None for name in (queues.ROOT, queues.DEFAULT)}
+
+    def _take(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            self._world.apply(change)
+            if change.new is None:
+                self._gone.add(uid_of(change.old))
+                self._recorder.forget(uid_of(change.old))
+            self._work.marked |= dict.fromkeys(routes(self._world, change, self._switches))
+            if self._switches.jobs:
+                for ref, request in policies.requests(self._world, change, self._executor.deleted):
+                    self._work.requests.setdefault(ref, []).append(request)
+                    self._work.marked[("job", ref)] = None
+            if change.kind == QUEUE:
+                self._work.marked |= dict.fromkeys(self._work.parked)
+                self._work.parked.clear()
+
+    def _wake(self) -> None:
+        """Mark what has become due."""
+        now_ms, work = self._clock.now_ms(), self._work
+        for key in [key for key, parked in work.parked.items() if parked.due_ms <= now_ms]:
+            work.marked[key] = None
+        due = [later for later in work.due if later.due_ms <= now_ms]
+        work.due = [later for later in work.due if later.due_ms > now_ms]
+        for later in sorted(due, key=lambda later: (later.due_ms, later.ref.order)):
+            request = later.request
+            if isinstance(request, Request):
+                if not policies.still_holds(self._world, later.ref.namespace, request):
+                    continue
+                work.requests.setdefault(later.ref, []).append(request)
+            work.marked[("job", later.ref)] = None
+
+    async def _drain(self) -> bool:
+        acted, again = False, []
+        for _ in range(_ROUNDS_MAX):
+            if not self._work.marked:
+                break
+            batch = sorted(self._work.marked, key=lambda key: (ORDER.index(key[0]), key[1].order))
+            self._work.marked = {}
+            for key in batch:
+                outcome = await self._reconcile(key)
+                acted = acted or outcome.acted or outcome.again
+                if outcome.again:
+                    again.append(key)
+        self._work.marked |= dict.fromkeys(again)
+        return acted
+
+    async def _reconcile(self, key: Key) -> Outcome:
+        """Reconcile one object; for a job, once for everything that happened to it."""
+        waiting = self._work.requests.pop(key[1], []) if key[0] == "job" else []
+        outcome = Outcome()
+        for index, request in enumerate(waiting or [None]):
+            part = await self._executor.run(self._actions(key, request), self._clock.now_ms())
+            self._settle(key, part)
+            outcome.acted |= part.acted
+            outcome.again = part.again
+            if part.again:
+                if waiting:
+                    self._work.requests[key[1]] = waiting[index:]
+                break
+        return outcome
+
+    def _actions(self, key: Key, request: Request | None) -> Sequence[Action]:
+        what, ref = key
+        try:
+            if what == "podgroup":
+                return podgroups.reconcile_pod(self._world, ref, self._schedulers)
+            if what == "workload":
+                return podgroups.reconcile_workload(self._world, ref, self._schedulers)
+            if what == "queue":
+                return queues.reconcile(self._world, ref)
+            if what == "job":
+                now_ms = self._clock.now_ms()
+                return reconcile_job(self._world, ref, request, now_ms, self._schedulers[0], self._keys)
+            return garbage.reconcile(self._world, ref, self._gone)
+        except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
+            _LOG.warning("object cannot be worked with", controller=what, object=_shown(ref), error=repr(error))
+            return []
+
+    def _settle(self, key: Key, outcome: Outcome) -> None:
+        """Take what an execution brought: changes, delays, back-off."""
+        work = self._work
+        work.due = [later for later in work.due if later.request is None or later.ref not in outcome.forget]
+        for later in outcome.laters:
+            if later not in work.due:
+                work.due.append(later)
+        self._take(outcome.changes)
+        now_ms = self._clock.now_ms()
+        if outcome.refused:
+            times = work.parked[key].times + 1 if key in work.parked else 1
+            wait_ms = min(_BACK_OFF_MS_MIN * 2 ** min(times - 1, 20), _BACK_OFF_MS_MAX)
+            work.parked[key] = _Parked(now_ms + wait_ms, times)
+        else:
+            work.parked.pop(key, None)
+        if not outcome.again:
+            work.conflicts.pop(key, None)
+            return
+        work.conflicts[key] = work.conflicts.get(key, 0) + 1
+        if work.conflicts[key] >= _CONFLICTS_MAX:
+            del work.conflicts[key]
+            outcome.again = False
+            work.parked[key] = _Parked(now_ms + _BACK_OFF_MS_MIN, 1)
+
+
+def _shown(ref: Ref) -> str:
+    return "/".join(part for part in (ref.kind.name, ref.namespace, ref.name) if part)
+
+
+def kinds_for(switches: Switches) -> tuple[Kind, ...]:
+    """The kinds that the controllers that are on have to see."""
+    if switches.garbage:
+        return tuple(kind for kind in ALL_KINDS if kind not in (EVENT, LEASE))
+    wanted: dict[Kind, None] = {}
+    if switches.queues:
+        wanted |= dict.fromkeys((QUEUE, POD_GROUP))
+    if switches.podgroups:
+        wanted |= dict.fromkeys((QUEUE, POD_GROUP, POD, NAMESPACE, *podgroups.WORKLOADS))
+    if switches.jobs:
+        wanted |= dict.fromkeys((QUEUE, POD_GROUP, POD, PRIORITY_CLASS, VOLCANO_JOB))
+    return tuple(kind for kind in ALL_KINDS if kind in wanted)
