@@ -123,7 +123,7 @@ class _Difference:
         arguments = self._model.env.args
         if not arguments.node_lock:
             return False
-        return bool(placed.allocation) or (bool(placed.gpu_index) and arguments.gpu_sharing)
+        return bool(placed.allocation) or (bool(placed.gpu_index) and arguments.sharing)
 
     def _next(self) -> int:
         self._number += 1
