@@ -1,0 +1,221 @@
+"""One Binding: node, allocation and the decision's id in one request, applied as a whole or not at all.
+
+The Binding carries the pod's uid and resourceVersion as preconditions. What the answer means is decided by the pod
+itself, read back whenever there is doubt (devices/A-9a): assigned with our decision's id, the Binding was applied;
+assigned otherwise, somebody else was faster; another uid or nothing, the pod is gone. A pod that was touched without
+meaning for the decision (its status) is tried again with its new version; one that was changed otherwise is refused,
+and decided anew. No answer is no failure: the command stays, its capacity stays held, and it is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from adapters.clock import Clock
+from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
+from events import names
+from events.canonical import Json
+from events.kinds import NODE, POD
+from events.projection import project
+from events.records import Member, Outcome
+from scheduling import objects
+from scheduling.objects import Pod
+from scheduling.state.model import Command, Model
+from services.binder.locks import NodeLocks, lock_key
+
+Result = Literal["applied", "refused", "gone", "lost"]
+#: Conflicts that are read and tried again within one step; then the other lanes have their turn.
+TRIES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a command in one step: an outcome, or it goes on waiting (``holds_lane``: and so does its lane)."""
+
+    outcome: Outcome | None
+    acted: bool = True
+    holds_lane: bool = False
+    waits_for: str = ""
+
+
+class Bindings:
+    """Carries out bind commands. It remembers only what saves a request; losing it loses nothing."""
+
+    def __init__(self, api: ClusterApi, clock: Clock, locks: NodeLocks) -> None:
+        self._api, self._clock, self._locks = api, clock, locks
+        self._decided: dict[str, Pod] = {}
+        self._versions: dict[str, str] = {}
+        self._nodes: dict[str, str | None] = {}
+
+    def begin(self, commands: Mapping[str, Command], model: Model) -> None:
+        """A step begins: forget what was read of nodes, and keep each command's pod as it was when it was decided."""
+        self._nodes.clear()
+        self._decided = {key: pod for key, pod in self._decided.items() if key in commands}
+        self._versions = {key: version for key, version in self._versions.items() if key in commands}
+        for key, command in commands.items():
+            entry = model.pods.get(command.bind.uid) if command.bind else None
+            if entry is not None:
+                self._decided.setdefault(key, entry.pod)
+
+    def use_version(self, command: str, version: str) -> None:
+        """Our own write has moved the pod's resourceVersion to this one."""
+        self._versions[command] = version
+
+    async def carry_out(self, command: Command, member: Member) -> Answer:
+        """Do what can be done now for one command. Raises nothing."""
+        try:
+            refusal = await self._node_refusal(member)
+            if refusal:
+                return Answer(self._outcome(command, member, "refused", message=refusal))
+            if member.take_lock:
+                taken, why = await self._locks.take(member.node, lock_key(member.allocation), command.id)
+                if taken == "held":
+                    return Answer(None, acted=False, holds_lane=True, waits_for=self._lock_text(member, why))
+                if taken == "missing":
+                    return Answer(self._outcome(command, member, "refused", message=why))
+            answer = await self._bind(command, member)
+            return await self._after(command, member, answer)
+        except ApiUnknown as error:
+            return Answer(None, waits_for=str(error))
+        except ApiError as error:
+            return Answer(None, waits_for=str(error))
+
+    async def _after(self, command: Command, member: Member, answer: Answer) -> Answer:
+        """A lock of a Binding that came to nothing is removed again (A-20)."""
+        if not member.take_lock or answer.outcome is None:
+            return answer
+        key = lock_key(member.allocation)
+        if answer.outcome.result == "applied":
+            self._locks.forget(member.node, key, command.id)
+        else:
+            await self._locks.release(member.node, key, command.id)
+        return answer
+
+    async def _node_refusal(self, member: Member) -> str:
+        """Say why nothing may be bound to the node: it does not exist, or is another object (scheduling/F-12a)."""
+        if member.node not in self._nodes:
+            try:
+                found = await self._api.get(NODE, "", member.node)
+                self._nodes[member.node] = str(found["metadata"].get("uid", ""))
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+                self._nodes[member.node] = None
+        uid = self._nodes[member.node]
+        if uid is None:
+            return f"node {member.node} does not exist"
+        if member.node_uid and uid != member.node_uid:
+            return f"node {member.node} is another object than the one that was decided on"
+        return ""
+
+    async def _bind(self, command: Command, member: Member) -> Answer:
+        for _ in range(TRIES):
+            version = self._versions.get(command.id, member.version)
+            try:
+                await self._api.bind(member.namespace, member.name, binding(command, member, version, self._clock))
+                error = None
+            except ApiError as refused:
+                error = refused
+            if error is not None and error.status == 429:
+                return Answer(None, waits_for=str(error))
+            outcome = await self._settle(command, member, error)
+            if outcome is not None:
+                return Answer(outcome)
+            if self._versions.get(command.id, member.version) == version:
+                break
+        return Answer(None, waits_for="conflict")
+
+    async def _settle(self, command: Command, member: Member, error: ApiError | None) -> Outcome | None:
+        """Read the pod and say what it shows; None if the command is to be tried again."""
+        try:
+            item = await self._api.get(POD, member.namespace, member.name)
+        except ApiError as missing:
+            if missing.status != 404:
+                raise
+            return self._outcome(command, member, "gone", missing)
+        pod = objects.pod(item)
+        if pod.uid != member.uid:
+            return self._outcome(command, member, "gone", message=f"another pod has the name: uid {pod.uid}")
+        if pod.node:
+            ours = pod.node == member.node and pod.annotations.get(names.DECISION) == command.id
+            return self._outcome(command, member, "applied" if ours else "lost", version=pod.version)
+        if pod.deleting or not self._unchanged(command, item):
+            return self._outcome(command, member, "refused", message="the pod was changed after the decision")
+        if error is not None and error.status != 409:
+            return self._outcome(command, member, "refused", error)
+        self._versions[command.id] = pod.version
+        return None
+
+    def _unchanged(self, command: Command, item: Json) -> bool:
+        """Tell whether the pod differs from the one that was decided on only by its version and our own marks."""
+        decided = self._decided.get(command.id)
+        now = objects.pod(project(POD, item))
+        return decided is None or _bare(now) == _bare(decided)
+
+    def _outcome(
+        self,
+        command: Command,
+        member: Member,
+        result: Result,
+        error: ApiError | None = None,
+        *,
+        version: str = "",
+        message: str = "",
+    ) -> Outcome:
+        return Outcome(
+            command=command.id,
+            verb="bind",
+            namespace=member.namespace,
+            name=member.name,
+            uid=member.uid,
+            result=result,
+            node=member.node,
+            version=version,
+            status=error.status if error else 0,
+            message=error.message if error else message,
+            time_ms=self._clock.now_ms(),
+        )
+
+    def _lock_text(self, member: Member, why: str) -> str:
+        if member.allocation:
+            return f"node {member.node} locked for {member.name} hamivgpu lockname {why}"
+        return f"node {member.node} locked for lockname gpushare {why}"
+
+
+def binding(command: Command, member: Member, version: str, clock: Clock) -> Json:
+    """Return the Binding of a member: only our own keys (devices/A-6, A-7, A-9, A-9a, G-7)."""
+    notes = {names.DECISION: command.id}
+    if member.allocation:
+        notes |= {
+            names.VGPU_NODE: member.node,
+            names.VGPU_TIME: str(member.vgpu_time),
+            names.VGPU_IDS: member.allocation,
+            names.DEVICES_TO_ALLOCATE: member.allocation,
+            names.BIND_PHASE: "allocating",
+            names.BIND_TIME: str(clock.now_ms() // 1000),
+        }
+    if member.gpu_index:
+        notes |= {names.GPU_INDEX: member.gpu_index, names.PREDICATE_TIME: str(member.predicate_time_ns)}
+    meta = {
+        "namespace": member.namespace,
+        "name": member.name,
+        "uid": member.uid,
+        "resourceVersion": version,
+        "annotations": notes,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {key: value for key, value in meta.items() if value},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": member.node},
+    }
+
+
+def _bare(pod: Pod) -> Pod:
+    """Return a pod without what our own writes move: version, nominated node, the marks of copied manifests."""
+    kept = {
+        key: value for key, value in pod.annotations.items() if key not in (names.VGPU_NODE, names.DEVICES_TO_ALLOCATE)
+    }
+    return replace(pod, version="", nominated_node="", annotations=kept)

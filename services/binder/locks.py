@@ -1,0 +1,126 @@
+"""The node lock that node agents know (devices/A-19 to A-21): an annotation with the time at which it was taken.
+
+The binder takes it right before a Binding and waits for it; the decision never fails because of it (A-20). Every try
+reads the node anew and judges holder and age again, and writes with the version that it has read. A value that nobody
+can read counts as held for five minutes since it was first seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal
+
+from adapters.clock import Clock
+from adapters.cluster.port import ApiError, ClusterApi
+from events import names
+from events.canonical import Json
+from events.kinds import NODE
+from services.binder.recorder import rfc3339
+
+LIFETIME_MS: Final = 5 * 60 * 1000
+RETRIES: Final = 5
+RETRY_MS: Final = 100
+
+Taken = Literal["taken", "held", "missing"]
+Pause = Callable[[int], Awaitable[None]]
+
+
+async def no_pause(_: int) -> None:
+    """Do not wait (a simulation's clock stands still)."""
+
+
+class NodeLocks:
+    """The locks of one cluster's nodes. ``pause`` waits so many milliseconds between tries."""
+
+    def __init__(self, api: ClusterApi, clock: Clock, pause: Pause = no_pause) -> None:
+        self._api, self._clock, self._pause = api, clock, pause
+        self._ours: dict[tuple[str, str], str] = {}
+        self._unreadable: dict[tuple[str, str, str], int] = {}
+
+    async def take(self, node: str, key: str, command: str) -> tuple[Taken, str]:
+        """Take a lock for a command, or say why not. Raises ApiError, ApiUnknown."""
+        for _ in range(RETRIES):
+            try:
+                found = await self._api.get(NODE, "", node)
+            except ApiError as error:
+                if error.status == 404:
+                    return "missing", f"node {node} does not exist"
+                raise
+            value = _annotation(found, key)
+            if value is not None and self._ours.get((node, key)) == command:
+                return "taken", ""
+            if value is not None and self._held(node, key, value):
+                return "held", f"node {node} has been locked within 5 minutes"
+            if await self._write(found, node, key, rfc3339(self._clock.now_ms())):
+                self._ours[(node, key)] = command
+                return "taken", ""
+            await self._pause(RETRY_MS)
+        return "held", f"setNodeLock exceeds retry count {RETRIES}"
+
+    async def release(self, node: str, key: str, command: str) -> str:
+        """Remove a lock that this command took; an absent one is no error. Returns why it could not be, or nothing."""
+        if self._ours.get((node, key)) != command:
+            return ""
+        for _ in range(RETRIES):
+            try:
+                found = await self._api.get(NODE, "", node)
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+                break
+            if _annotation(found, key) is None or await self._write(found, node, key, None):
+                break
+            await self._pause(RETRY_MS)
+        else:
+            return f"releaseNodeLock exceeds retry count {RETRIES}"
+        del self._ours[(node, key)]
+        return ""
+
+    def forget(self, node: str, key: str, command: str) -> None:
+        """The Binding was accepted: from here on the lock is the node agent's to remove."""
+        if self._ours.get((node, key)) == command:
+            del self._ours[(node, key)]
+
+    def _held(self, node: str, key: str, value: str) -> bool:
+        """Present and not older than five minutes, a time in the future included (A-19, A-20)."""
+        now = self._clock.now_ms()
+        since = lock_time_ms(value)
+        if since is None:
+            since = self._unreadable.setdefault((node, key, value), now)
+        return now - since <= LIFETIME_MS
+
+    async def _write(self, found: Json, node: str, key: str, value: str | None) -> bool:
+        """Set or remove the annotation on the node as it was read; False if somebody else was faster."""
+        version = found["metadata"].get("resourceVersion", "")
+        try:
+            await self._api.patch(
+                NODE, "", node, {"metadata": {"resourceVersion": version, "annotations": {key: value}}}
+            )
+        except ApiError as error:
+            if error.status == 409:
+                return False
+            raise
+        return True
+
+
+def lock_key(allocation: str) -> str:
+    """Return the annotation of the device family: vGPU, or legacy memory sharing."""
+    return names.VGPU_NODE_LOCK if allocation else names.GPUSHARE_NODE_LOCK
+
+
+def lock_time_ms(value: str) -> int | None:
+    """Return the time of a lock as Unix milliseconds, None if it cannot be read."""
+    try:
+        found = datetime.fromisoformat(value.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    if found.tzinfo is None:
+        return None
+    return (found - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+def _annotation(node: Json, key: str) -> str | None:
+    notes = node["metadata"].get("annotations")
+    value = notes.get(key) if isinstance(notes, dict) else None
+    return value if isinstance(value, str) else None

@@ -1,0 +1,127 @@
+"""Events for people (scheduling section 2.7): the same event is the same object, however often it is sent.
+
+An event's name is made of its object, reason and text. Sent again it raises the count of the one that is there, or, for
+what can happen only once, changes nothing. Events are the one effect that may be lost: a full queue drops its oldest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from adapters.clock import Clock
+from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
+from events.canonical import Json
+from events.kinds import EVENT, Kind
+
+MESSAGE_MAX: Final = 1024
+QUEUE_MAX: Final = 10_000
+COMPONENT: Final = "gpuledger"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The object that an event is about."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    subject: Subject
+    type: str
+    reason: str
+    message: str
+    again: bool
+    time: str
+
+
+class Recorder:
+    """Collects events and sends them when told to."""
+
+    def __init__(self, api: ClusterApi, clock: Clock) -> None:
+        self._api, self._clock = api, clock
+        self._queue: deque[_Pending] = deque(maxlen=QUEUE_MAX)
+
+    def emit(self, subject: Subject, kind: str, reason: str, message: str, *, again: bool = True) -> None:
+        """Send an event of this kind (Normal, Warning) with the next flush; ``again``: it counts if it is repeated."""
+        text = shorten(message)
+        self._queue.append(_Pending(subject, kind, reason, text, again, rfc3339(self._clock.now_ms())))
+
+    async def flush(self) -> bool:
+        """Send what was collected; True if anything was sent. What gets no answer stays for the next flush."""
+        sent = False
+        while self._queue:
+            try:
+                await self._send(self._queue[0])
+            except ApiUnknown:
+                return sent
+            except ApiError:
+                pass  # a final no (a namespace that is going away, a missing right): the event is lost, nothing else
+            self._queue.popleft()
+            sent = True
+        return sent
+
+    async def _send(self, event: _Pending) -> None:
+        item = _event(event)
+        try:
+            await self._api.create(EVENT, item)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            if event.again:
+                await self._count(item, event.time)
+
+    async def _count(self, item: Json, time: str) -> None:
+        namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
+        found = await self._api.get(EVENT, namespace, name)
+        count = found.get("count")
+        known = count if isinstance(count, int) else 1
+        await self._api.patch(EVENT, namespace, name, {"count": known + 1, "lastTimestamp": time})
+
+
+def shorten(text: str, limit: int = MESSAGE_MAX) -> str:
+    """Return a text of at most so many bytes, cut with an ellipsis."""
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= limit:
+        return raw.decode("utf-8")
+    return raw[: limit - 3].decode("utf-8", "ignore") + "..."
+
+
+def rfc3339(time_ms: int) -> str:
+    """Return Unix milliseconds as the API writes times: RFC 3339, UTC, whole seconds."""
+    return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _event(event: _Pending) -> Json:
+    subject = event.subject
+    content = "\0".join((subject.uid, event.type, event.reason, event.message))
+    mark = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
+    reference = {
+        "apiVersion": subject.kind.api_version,
+        "kind": subject.kind.name,
+        "namespace": subject.namespace,
+        "name": subject.name,
+        "uid": subject.uid,
+    }
+    return {
+        "apiVersion": EVENT.api_version,
+        "kind": EVENT.name,
+        "metadata": {"namespace": subject.namespace or "default", "name": f"{subject.name[:236]}.{mark}"},
+        "involvedObject": {key: value for key, value in reference.items() if value},
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message,
+        "count": 1,
+        "firstTimestamp": event.time,
+        "lastTimestamp": event.time,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": COMPONENT,
+    }

@@ -1,0 +1,1 @@
+"""What every service is run with: terms, settings, logging, metrics, health."""

@@ -1,0 +1,201 @@
+"""The scheduler: it folds the log, decides when it may, and appends what it decided (design sections 2 and 3).
+
+It decides only with its own valid term folded, every kind listed, nothing unreadable in the way, and nothing of its own
+still on its way back: an appended batch is read back and folded like everybody's before the next decision. After an
+append without an answer the term is over; the next one is the barrier behind which the old batch, if it ever comes, is
+void.
+
+A decision is a pure function of the state and the time. So it is asked for again only after something was folded, or
+when time has passed and something waits for the clock; a decision that finds nothing new appends nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Literal, Protocol
+
+from adapters.clock import Clock
+from adapters.log.follower import Follower
+from adapters.log.port import Log, LogError
+from adapters.log.writer import TermWriter
+from events.codec import NotWritable
+from events.records import Batch, Ticked
+from scheduling.decide import decide
+from scheduling.state.fold import JUMP_MS, Fold, effective_configuration
+from scheduling.state.model import Model
+from services.runtime.following import catch_up
+from services.runtime.terms import STAND_BACK_MS, Leadership
+
+#: How often time alone is a reason to decide again, in production.
+IDLE_DECISION_MS: Final = 1_000
+
+
+class Observer(Protocol):
+    """Who wants to know of decisions: the metrics."""
+
+    def decided(self, batch: Batch | None, elapsed_ms: int) -> None: ...
+
+
+class Scheduler:
+    """One cluster's scheduler.
+
+    ``threaded`` decides off the event loop's thread (production); ``idle_ms`` is how much time must pass before time
+    alone is a reason to decide.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        clock: Clock,
+        cluster: str,
+        writer_id: str,
+        *,
+        follower: Follower[Fold] | None = None,
+        threaded: bool = False,
+        mode: Literal["active", "shadow"] = "active",
+        idle_ms: int = 0,
+        stand_back_ms: int = STAND_BACK_MS,
+        may_lead: Callable[[], bool] = lambda: True,
+        observer: Observer | None = None,
+    ) -> None:
+        self.follower = follower or Follower(log, Fold())
+        self._clock = clock
+        self._threaded = threaded
+        self._idle_ms = idle_ms
+        self._observer = observer
+        self._writer = TermWriter(log, clock, cluster, "scheduler", writer_id)
+        self._leadership = Leadership(self._writer, clock, stand_back_ms=stand_back_ms, may_lead=may_lead, mode=mode)
+        self._in_flight = -1
+        self._batches = 0
+        self._settled: tuple[int, int] | None = None
+        self.failure = ""
+
+    @property
+    def model(self) -> Model:
+        """The state as far as it has read."""
+        return self.follower.state.model
+
+    @property
+    def leading(self) -> bool:
+        """Whether its own term is the one that counts, as far as it has read."""
+        return self._writer.holds(self.model)
+
+    async def step(self) -> bool:
+        """Fold what is there, then decide once if it may; True if anything was done."""
+        folded = await self.fold()
+        return await self.decide() or folded
+
+    async def fold(self) -> bool:
+        """Fold everything that is on the log; True if there was anything."""
+        return await catch_up(self.follower)
+
+    async def decide(self) -> bool:
+        """Decide once if it may and there is a reason to; True if anything was appended."""
+        if not await self._may_decide():
+            return False
+        if self._ahead_ms() > JUMP_MS:
+            return await self._tick()
+        if not self._due():
+            return False
+        batch = await self._decision()
+        if batch is None:
+            self._settled = self._place()
+            return False
+        return await self._append(batch)
+
+    # --- whether ---
+
+    async def _may_decide(self) -> bool:
+        fold = self.follower.state
+        if not fold.anchored or self._in_flight >= self.follower.position:
+            return False
+        if not await self._lead():
+            return False
+        if self.follower.blocked is not None:
+            blocked = self.follower.blocked
+            self.failure = f"nothing is decided: position {blocked.position} of the log: {blocked.why.reason}"
+            return False
+        return fold.ready
+
+    async def _lead(self) -> bool:
+        """Take or keep the term; an opened one counts once it was read back."""
+        before = self._writer.term
+        if not before:
+            await self.fold()
+        stage = await self._leadership.lead(self.model, self.follower.position, self._configuration())
+        if stage == "opened":
+            await self.fold()
+            stage = await self._leadership.lead(self.model, self.follower.position, self._configuration())
+        if self._writer.term != before:
+            self._batches, self._in_flight, self._settled = 0, -1, None
+        return stage == "leading"
+
+    def _configuration(self) -> dict[str, object]:
+        return effective_configuration(self.model) if self._writer.term == 0 else {}
+
+    def _due(self) -> bool:
+        """Tell whether deciding may bring anything: the state is another, or time has passed that something awaits."""
+        if self._settled is None:
+            return True
+        sequence, decided_ms = self._settled
+        if sequence != self.follower.state.sequence:
+            return True
+        return self._now() - decided_ms > self._idle_ms and waits_for_clock(self.model)
+
+    def _place(self) -> tuple[int, int]:
+        return self.follower.state.sequence, self._now()
+
+    def _now(self) -> int:
+        return max(self._clock.now_ms(), self.model.time_ms)
+
+    def _ahead_ms(self) -> int:
+        return self._clock.now_ms() - self.model.time_ms
+
+    # --- what ---
+
+    async def _decision(self) -> Batch | None:
+        started = self._clock.now_ms()
+        arguments = (self.follower.state, self._now(), self.follower.chain, self._batches)
+        if self._threaded:
+            batch = await asyncio.to_thread(decide, *arguments)
+        else:
+            batch = decide(*arguments)
+        if self._observer is not None:
+            self._observer.decided(batch, max(self._clock.now_ms() - started, 0))
+        return batch
+
+    async def _append(self, batch: Batch) -> bool:
+        self._batches += 1
+        try:
+            positions = await self._writer.append([("", batch)])
+        except LogError as error:
+            self.failure = str(error)
+            return True
+        except NotWritable as error:
+            self.failure = f"batch {batch.batch} cannot be written: {error}"
+            self._settled = self._place()
+            return False
+        self._in_flight, self._settled = positions[-1], None
+        await self.fold()
+        return True
+
+    async def _tick(self) -> bool:
+        """Time has jumped further than one record may move it: say so twice (design section 3)."""
+        now = self._clock.now_ms()
+        try:
+            positions = await self._writer.append([("", Ticked(time_ms=now)), ("", Ticked(time_ms=now))])
+        except LogError as error:
+            self.failure = str(error)
+            return True
+        self._in_flight = positions[-1]
+        await self.fold()
+        return True
+
+
+def waits_for_clock(model: Model) -> bool:
+    """Tell whether time alone may change a decision: something waits, or a plug-in acts by the clock."""
+    if any(entry.book.phase in ("Pending", "Inqueue") for entry in model.groups.values()):
+        return True
+    config = model.config
+    return config is not None and any(config.plugin(name) is not None for name in ("tdm", "rescheduling"))

@@ -1,0 +1,143 @@
+"""What a watcher knows of the log: the terms of its role, and what the log says of every object.
+
+It follows the log like everybody else but keeps little: for each object its uid, a digest of the projection last
+recorded, and the version. So after a restart a list is compared with what is on the log, and only what changed is
+appended. Bytes that nobody can read may have been an observation; from there on nothing recorded before is trusted,
+and everything is listed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+from events.canonical import Json
+from events.kinds import Kind, kind_of
+from events.projection import compare_key
+from events.records import Body, Deleted, Genesis, Observed, Opened, Outcome, Record
+from scheduling.state.model import Model, Term
+
+UNKNOWN = b""
+
+
+@dataclass(slots=True)
+class Known:
+    """One object as the log has it. ``digest`` is empty if that is not known; ``term`` is when it was recorded."""
+
+    uid: str
+    digest: bytes
+    version: str
+    term: int
+
+
+class Memory:
+    """The light fold of a watcher. ``model`` holds only the incarnation and the terms."""
+
+    def __init__(self) -> None:
+        self.model = Model()
+        self.suspect = False
+        self.begins = -1
+        self._objects: dict[Kind, dict[str, Known]] = {}
+        self._applied: set[str] = set()
+
+    # --- following the log ---
+
+    def apply(self, position: int, record: Record, chain_before: str) -> str:
+        """Take note of one record; superseded terms and repetitions have no effect, as in the fold."""
+        body = record.body
+        if isinstance(body, Genesis):
+            return self._begin(position, body)
+        if isinstance(body, Opened):
+            self._opened(body, record)
+        elif isinstance(body, Outcome):
+            if body.verb == "bind" and body.result == "applied":
+                self._applied.add(body.uid)
+        elif record.role == "watcher" and self._counts(record):
+            self._observe(body, record.term)
+        return "noted"
+
+    def set_aside(self, position: int, reason: str, chain_before: str) -> None:
+        """What could not be read may have been any observation: list everything again."""
+        self.suspect = True
+        for known in self._each():
+            known.digest = UNKNOWN
+
+    def _begin(self, position: int, body: Genesis) -> str:
+        if body.incarnation == self.model.incarnation:
+            return "void: the log has begun already"
+        self.model = Model(cluster=body.cluster, incarnation=body.incarnation)
+        self.begins = position
+        self._objects.clear()
+        self._applied.clear()
+        return "applied"
+
+    def _opened(self, body: Opened, record: Record) -> None:
+        current = self.model.terms.get(body.role, Term())
+        if record.role == body.role and body.previous == current.number and body.term > current.number:
+            self.model.terms[body.role] = Term(body.term, body.writer, record.number + 1)
+
+    def _counts(self, record: Record) -> bool:
+        term = self.model.terms.get("watcher", Term())
+        if record.term != term.number or record.number < term.next_record:
+            return False
+        self.model.terms["watcher"] = Term(term.number, term.writer, record.number + 1)
+        return True
+
+    def _observe(self, body: Body, term: int) -> None:
+        if isinstance(body, Observed):
+            kind = kind_of(body.api_version, body.kind)
+            if kind is not None:
+                self.learn(kind, body.object, body.version, term)
+        elif isinstance(body, Deleted):
+            kind = kind_of(body.api_version, body.kind)
+            if kind is not None:
+                self.forget(kind, key_of(body.namespace, body.name), body.uid)
+
+    # --- what the log says of an object ---
+
+    def learn(self, kind: Kind, projection: Json, version: str, term: int) -> None:
+        """The log says this of an object from here on."""
+        meta = projection.get("metadata", {})
+        uid = str(meta.get("uid", ""))
+        digest = digest_of(kind, projection)
+        self.of(kind)[key_of(meta.get("namespace", ""), meta.get("name", ""))] = Known(uid, digest, version, term)
+        self._applied.discard(uid)
+
+    def forget(self, kind: Kind, key: str, uid: str) -> None:
+        """The log says that an object is gone; another uid under its name stays (devices/A-16a)."""
+        known = self.of(kind).get(key)
+        if known is not None and (not uid or known.uid == uid):
+            del self.of(kind)[key]
+
+    def distrust(self, subjects: Iterable[Body]) -> None:
+        """An append of these failed: whether the log has them is not known."""
+        for body in subjects:
+            if isinstance(body, Observed):
+                meta = body.object.get("metadata", {})
+                kind = kind_of(body.api_version, body.kind)
+                known = self.of(kind).get(key_of(meta.get("namespace", ""), meta.get("name", ""))) if kind else None
+                if known is not None:
+                    known.digest = UNKNOWN
+
+    def of(self, kind: Kind) -> dict[str, Known]:
+        """Return the objects of a kind by key."""
+        return self._objects.setdefault(kind, {})
+
+    def bound_by_us(self, uid: str) -> bool:
+        """Tell whether a Binding of this pod was reported and the pod was not observed since (scheduling/F-4)."""
+        return uid in self._applied
+
+    def _each(self) -> Iterator[Known]:
+        for objects in self._objects.values():
+            yield from objects.values()
+
+
+def key_of(namespace: object, name: object) -> str:
+    """Return ``namespace/name``, or the name alone."""
+    return f"{namespace}/{name}" if namespace else str(name)
+
+
+def digest_of(kind: Kind, projection: Json) -> bytes:
+    """Return the digest by which two forms of an object are told apart."""
+    return sha256(compare_key(kind, projection)).digest()

@@ -1,0 +1,338 @@
+"""The watcher: the API server's objects become observations on the log.
+
+One step follows the log, takes or keeps the watcher's term, and for each kind appends what its reflector brought. A
+term begins with a complete list of every kind: what changed since the last record (or cannot be compared), what has
+disappeared, then the uids that exist and their count and digest. After that only changes are appended.
+
+Within a term a version that is not newer than the last one seen of a uid is a late or repeated event and changes
+nothing, a deletion is final, and a list wins over both (scheduling/F-4a). Two watchers at once do no harm: the log
+lets only one term count, and the other stands back.
+
+If the front of the log is gone the rest says nothing that could be trusted: the watcher appends a new beginning, a
+genesis with another incarnation, and lists everything again (scheduling/F-11b).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from adapters.clock import Clock
+from adapters.cluster.port import ClusterApi
+from adapters.cluster.reflector import Bookmark, Delta, Gone, Listed, ListEnd, Reflector, Upsert
+from adapters.log.follower import Follower
+from adapters.log.port import Log, LogError
+from adapters.log.writer import TermWriter
+from events import records
+from events.canonical import Json
+from events.codec import NotWritable
+from events.kinds import OBSERVED_KINDS, Kind
+from events.projection import DEFAULT_SCOPE, Scope, list_digest, project, relevant, version_number
+from services.runtime.terms import STAND_BACK_MS, Leadership
+from services.watcher.beginning import anchor
+from services.watcher.memory import Known, Memory, digest_of, key_of
+
+Addressed = tuple[str, records.Body]
+
+APPEND_MAX: Final = 500
+CHUNK: Final = 2_000
+
+
+class Watcher:
+    """One cluster's watcher. ``jitter`` is for back-off (None: none at all, in a simulation)."""
+
+    def __init__(
+        self,
+        api: ClusterApi,
+        log: Log,
+        clock: Clock,
+        cluster: str,
+        writer_id: str,
+        *,
+        incarnation: Callable[[], str],
+        scope: Scope = DEFAULT_SCOPE,
+        kinds: Sequence[Kind] = OBSERVED_KINDS,
+        jitter: Callable[[], float] | None = None,
+        stand_back_ms: int = STAND_BACK_MS,
+        may_lead: Callable[[], bool] = lambda: True,
+        covered: Callable[[int], Awaitable[bool]] | None = None,
+        config: Json | None = None,
+    ) -> None:
+        self._log = log
+        self._clock = clock
+        self._scope = scope
+        self._config = config or {}
+        self._incarnation = incarnation
+        self._covered = covered
+        self._follower: Follower[Memory] | None = None
+        self._writer = TermWriter(log, clock, cluster, "watcher", writer_id)
+        self._leadership = Leadership(self._writer, clock, stand_back_ms=stand_back_ms, may_lead=may_lead)
+        self._reflectors = [Reflector(api, kind, clock, jitter) for kind in kinds]
+        self._views = {kind: _View(kind, scope) for kind in kinds}
+        self._term = 0
+        self._lists = 0
+        self.refused: dict[str, str] = {}
+
+    @property
+    def leading(self) -> bool:
+        """Whether its term is the one that counts, as far as it has read."""
+        return self._term > 0 and self._term == self._writer.term
+
+    @property
+    def reflectors(self) -> Sequence[Reflector]:
+        """The reflectors, for who waits until one of them has news."""
+        return self._reflectors
+
+    async def close(self) -> None:
+        """Close the watches."""
+        for reflector in self._reflectors:
+            await reflector.close()
+
+    async def step(self) -> bool:
+        """Do all that can be done now; True if anything was done. Raises LogError if the log cannot be read."""
+        follower = await self._anchored()
+        if follower is None:
+            return True
+        done = await follower.catch_up() > 0
+        incarnation = "" if follower.position else self._incarnation()
+        stage = await self._leadership.lead(follower.state.model, follower.position, self._config, incarnation)
+        if stage == "opened":
+            await follower.catch_up()
+            stage = await self._leadership.lead(follower.state.model, follower.position, self._config)
+            done = True
+        if stage != "leading":
+            self._term = 0
+            return done
+        self._begin_term(follower.state)
+        done |= await self._observe_all(follower.state)
+        return done
+
+    async def _observe_all(self, memory: Memory) -> bool:
+        """Append what every reflector brought. After a failure the term's lists begin anew."""
+        done = False
+        try:
+            for reflector in self._reflectors:
+                done |= await self._observe(reflector, memory)
+        except LogError as error:
+            self._leadership.failure, self._term = str(error), 0
+            done = True
+        return done
+
+    async def _anchored(self) -> Follower[Memory] | None:
+        """Return the follower; None if the log's front was gone and a new beginning has just been appended."""
+        follower = self._follower
+        first, end = await self._log.bounds()
+        if follower is None:
+            follower = self._follower = Follower(self._log, Memory(), position=first)
+            await follower.catch_up()
+        begins = follower.state.begins
+        if first == end == 0 or begins >= first or (self._covered and await self._covered(first)):
+            return follower
+        await follower.catch_up()
+        if follower.state.begins >= first:
+            return follower
+        await anchor(self._log, self._writer.cluster, self._incarnation(), self._clock.now_ms())
+        self._leadership.give_up()
+        return None
+
+    def _begin_term(self, memory: Memory) -> None:
+        if self._term == self._writer.term and not memory.suspect:
+            return
+        memory.suspect = False
+        self._term = self._writer.term
+        for reflector in self._reflectors:
+            reflector.relist()
+        for view in self._views.values():
+            view.clear()
+
+    async def _observe(self, reflector: Reflector, memory: Memory) -> bool:
+        deltas = await reflector.poll()
+        view = self._views[reflector.kind]
+        bodies: list[Addressed] = []
+        for delta in deltas:
+            if isinstance(delta, ListEnd):
+                self._lists += 1
+            bodies += view.take(delta, memory, self._lists, self._term)
+        try:
+            await self._append(bodies)
+        except LogError:
+            memory.distrust(body for _, body in bodies)
+            raise
+        return bool(bodies)
+
+    async def _append(self, bodies: list[Addressed]) -> None:
+        for start in range(0, len(bodies), APPEND_MAX):
+            part = bodies[start : start + APPEND_MAX]
+            try:
+                await self._writer.append(part)
+            except NotWritable:
+                await self._append_singly(part)
+
+    async def _append_singly(self, bodies: list[Addressed]) -> None:
+        """One of these may not be on a log: it is recorded as its bare identity, and the others as they are."""
+        for subject, body in bodies:
+            try:
+                await self._writer.append([(subject, body)])
+            except NotWritable as error:
+                self.refused[subject] = str(error)
+                if isinstance(body, records.Observed):
+                    await self._writer.append([(subject, _bare(body))])
+
+
+class _View:
+    """What a term has seen of one kind: the versions that came, the uids that are gone, the list under way."""
+
+    def __init__(self, kind: Kind, scope: Scope) -> None:
+        self._kind, self._scope = kind, scope
+        self._seen: dict[str, str] = {}
+        self._gone: set[str] = set()
+        self._listed: list[Json] = []
+
+    def clear(self) -> None:
+        """A new term: versions and deletions of another one do not bind."""
+        self._seen.clear()
+        self._gone.clear()
+        self._listed.clear()
+
+    def take(self, delta: Delta, memory: Memory, list_id: int, term: int) -> list[Addressed]:
+        """Return what a delta puts on the log, and remember it as recorded."""
+        if isinstance(delta, Upsert):
+            return self._upsert(delta.item, memory, term)
+        if isinstance(delta, Gone):
+            return self._deleted(delta.item, memory)
+        if isinstance(delta, Listed):
+            self._listed += delta.items
+        elif isinstance(delta, ListEnd):
+            items, self._listed = self._listed, []
+            return self._list(items, delta.version, memory, list_id, term)
+        else:
+            assert isinstance(delta, Bookmark)
+        return []
+
+    # --- single events ---
+
+    def _upsert(self, item: Json, memory: Memory, term: int) -> list[Addressed]:
+        uid, version = _uid(item), _version(item)
+        if uid in self._gone or not _newer(version, self._seen.get(uid)):
+            return []
+        self._seen[uid] = version
+        known = memory.of(self._kind).get(_key(item))
+        if known and known.uid and known.uid != uid:
+            self._gone.add(known.uid)
+        if not relevant(self._kind, item, self._scope):
+            return [self._goodbye(_key(item), known, memory)] if known and known.uid == uid else []
+        found = project(self._kind, item, self._scope)
+        if known and known.uid == uid and known.digest == digest_of(self._kind, found):
+            return []
+        return [self._observed(found, version, memory, term, listed=False)]
+
+    def _deleted(self, item: Json, memory: Memory) -> list[Addressed]:
+        """A deletion counts whatever version it carries; one of another uid changes nothing (devices/A-16a)."""
+        uid, key = _uid(item), _key(item)
+        self._seen.pop(uid, None)
+        if uid:
+            self._gone.add(uid)
+        known = memory.of(self._kind).get(key)
+        if known is None or (uid and known.uid != uid):
+            return []
+        return [self._goodbye(key, known, memory, version=_version(item), seen=True)]
+
+    # --- lists ---
+
+    def _list(self, items: list[Json], version: str, memory: Memory, list_id: int, term: int) -> list[Addressed]:
+        self._seen = {_uid(item): _version(item) for item in items}
+        items = [item for item in items if relevant(self._kind, item, self._scope)]
+        present = {_key(item): _uid(item) for item in items}
+        uids = sorted(_uid(item) for item in items)
+        self._gone -= set(uids)
+        found = [
+            self._goodbye(key, known, memory)
+            for key, known in sorted(memory.of(self._kind).items())
+            if present.get(key) != known.uid
+        ]
+        for item in items:
+            found += self._from_list(item, memory, term)
+        return found + self._list_records(uids, version, list_id)
+
+    def _from_list(self, item: Json, memory: Memory, term: int) -> list[Addressed]:
+        """An object of a list is recorded if it changed, or if the state may rest on a version that is not real."""
+        projection, version = project(self._kind, item, self._scope), _version(item)
+        known = memory.of(self._kind).get(_key(item))
+        if known is not None and known.uid == _uid(item) and known.digest == digest_of(self._kind, projection):
+            turned_back = known.term == term and _newer(known.version, version)
+            if not turned_back and not memory.bound_by_us(known.uid):
+                return []
+        return [self._observed(projection, version, memory, term, listed=True)]
+
+    def _list_records(self, uids: list[str], version: str, list_id: int) -> list[Addressed]:
+        kind = {"api_version": self._kind.api_version, "kind": self._kind.name, "list_id": list_id}
+        chunks = [
+            records.ListChunk.model_validate({**kind, "uids": uids[start : start + CHUNK]})
+            for start in range(0, len(uids), CHUNK)
+        ]
+        end = {**kind, "version": version, "count": len(uids), "digest": list_digest(uids)}
+        return [("", body) for body in (*chunks, records.ListEnd.model_validate(end))]
+
+    # --- records ---
+
+    def _observed(self, projection: Json, version: str, memory: Memory, term: int, *, listed: bool) -> Addressed:
+        memory.learn(self._kind, projection, version, term)
+        meta = projection["metadata"]
+        body = records.Observed(
+            api_version=self._kind.api_version,
+            kind=self._kind.name,
+            object=projection,
+            version=version,
+            listed=listed,
+        )
+        return self._subject(key_of(meta.get("namespace", ""), meta.get("name", ""))), body
+
+    def _goodbye(self, key: str, known: Known, memory: Memory, *, version: str = "", seen: bool = False) -> Addressed:
+        memory.forget(self._kind, key, known.uid)
+        namespace, _, name = key.rpartition("/")
+        body = records.Deleted(
+            api_version=self._kind.api_version,
+            kind=self._kind.name,
+            namespace=namespace,
+            name=name,
+            uid=known.uid,
+            version=version,
+            seen=seen,
+        )
+        return self._subject(key), body
+
+    def _subject(self, key: str) -> str:
+        return f"{self._kind.name}/{key}"
+
+
+def _bare(body: records.Observed) -> records.Observed:
+    """Return an observation of nothing but an object's identity."""
+    meta = body.object.get("metadata", {})
+    kept = {field: meta[field] for field in ("namespace", "name", "uid") if field in meta}
+    return body.model_copy(update={"object": {"metadata": kept}})
+
+
+def _meta(item: Json) -> dict[str, Any]:
+    meta = item.get("metadata")
+    return meta if isinstance(meta, dict) else {}
+
+
+def _uid(item: Json) -> str:
+    uid = _meta(item).get("uid")
+    return uid if isinstance(uid, str) else ""
+
+
+def _version(item: Json) -> str:
+    version = _meta(item).get("resourceVersion")
+    return version if isinstance(version, str) else ""
+
+
+def _key(item: Json) -> str:
+    meta = _meta(item)
+    return key_of(meta.get("namespace", ""), meta.get("name", ""))
+
+
+def _newer(version: str, than: str | None) -> bool:
+    """Compare resource versions as numbers (scheduling/F-4a); what is no number is taken as newer."""
+    here, there = version_number(version), version_number(than or "")
+    return here is None or there is None or here > there
