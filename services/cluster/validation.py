@@ -1,0 +1,398 @@
+"""Validation at the front door: names, shapes, quantities, and what an update may not change.
+
+What comes past it (a simulation's raw writes) is never judged again by an update that leaves the spec alone: such an
+object comes from a cluster, or a time, that accepted it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from events.canonical import Json
+from events.kinds import (
+    CONFIG_MAP,
+    NAMESPACE,
+    NODE,
+    POD,
+    POD_GROUP,
+    PRIORITY_CLASS,
+    QUEUE,
+    RESOURCE_QUOTA,
+    SERVICE,
+    Kind,
+)  # fmt: skip
+from scheduling import quantity
+from services.cluster.refusal import Problems, bad_request
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]", re.ASCII)
+_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?", re.ASCII)
+_DATA_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}", re.ASCII)
+
+_LABEL_TEXT = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+_SUBDOMAIN_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_LABEL_VALUE_TEXT = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_QUANTITY_TEXT = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)  # fmt: skip
+ANNOTATIONS_BYTES_MAX = 256 * 1024
+OBJECT_BYTES_MAX = 1024 * 1024  # a ConfigMap's or Secret's data
+_NATIVE_PREFIXES = ("hugepages-", "requests.", "limits.")
+
+
+def check(kind: Kind, item: Json) -> None:
+    """Judge a new object. Raises Refused: 422 with every field at fault, 400 where the content has no such shape."""
+    problems = Problems()
+    _metadata(kind, item["metadata"], problems)
+    if kind in _SPECS:
+        _SPECS[kind](item, problems)
+    problems.refuse(kind, item["metadata"].get("name", ""))
+
+
+def check_update(kind: Kind, new: Json, old: Json) -> None:
+    """Judge a new form of an object: what is new in it, and that nothing changed that may not. Raises Refused (422)."""
+    problems = Problems()
+    if any(new["metadata"].get(key) != old["metadata"].get(key) for key in ("labels", "annotations", "finalizers")):
+        _metadata(kind, new["metadata"], problems)
+    if kind == POD:
+        _pod_update(new, old, problems)
+    elif content(new) != content(old):
+        if kind in _SPECS:
+            _SPECS[kind](new, problems)
+        _fixed_fields(kind, new, old, problems)
+    problems.refuse(kind, new["metadata"]["name"])
+
+
+def content(item: Json) -> Json:
+    """Return what an object says beside metadata and status."""
+    return {key: value for key, value in item.items() if key not in ("metadata", "status")}
+
+
+# Metadata.
+
+
+def _metadata(kind: Kind, meta: Json, problems: Problems) -> None:
+    name = meta.get("name")
+    if not name:
+        problems.required("metadata.name", "name or generateName is required")
+    else:
+        label = kind in (NAMESPACE, SERVICE)
+        pattern, text, longest = (_LABEL, _LABEL_TEXT, 63) if label else (_SUBDOMAIN, _SUBDOMAIN_TEXT, 253)
+        if len(name) > longest:
+            problems.invalid("metadata.name", name, f"must be no more than {longest} characters")
+        elif not pattern.fullmatch(name):
+            problems.invalid("metadata.name", name, text)
+    namespace = meta.get("namespace")
+    if kind.namespaced and not (isinstance(namespace, str) and _LABEL.fullmatch(namespace)):
+        problems.invalid("metadata.namespace", namespace, _LABEL_TEXT)
+    _labels(meta.get("labels"), problems)
+    _annotations(meta.get("annotations"), problems)
+    _owners(meta.get("ownerReferences"), problems)
+
+
+def _key(key: str, field: str, problems: Problems) -> None:
+    prefix, slash, name = key.rpartition("/")
+    if slash and not (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
+        problems.invalid(field, key, f"prefix part {_SUBDOMAIN_TEXT}")
+    if not _QUALIFIED.fullmatch(name):
+        problems.invalid(field, key, "name part must consist of alphanumeric characters, '-', '_' or '.', and must "
+                         "start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', "
+                         "regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')")  # fmt: skip
+
+
+def _labels(labels: Any, problems: Problems) -> None:
+    for key, value in (labels or {}).items():
+        _key(key, "metadata.labels", problems)
+        if len(value) > 63:
+            problems.invalid("metadata.labels", value, "must be no more than 63 characters")
+        elif not _LABEL_VALUE.fullmatch(value):
+            problems.invalid("metadata.labels", value, _LABEL_VALUE_TEXT)
+
+
+def _annotations(annotations: Any, problems: Problems) -> None:
+    size = 0
+    for key, value in (annotations or {}).items():
+        _key(key.lower(), "metadata.annotations", problems)
+        size += len(key.encode("utf-8", "surrogatepass")) + len(value.encode("utf-8", "surrogatepass"))
+    if size > ANNOTATIONS_BYTES_MAX:
+        problems._add("FieldValueTooLong", "metadata.annotations",
+                      f"Too long: may not be more than {ANNOTATIONS_BYTES_MAX} bytes")  # fmt: skip
+
+
+def _owners(owners: Any, problems: Problems) -> None:
+    controllers = 0
+    for place, owner in enumerate(owners or []):
+        for key in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(key):
+                problems.required(f"metadata.ownerReferences[{place}].{key}", f"{key} must not be empty")
+        controllers += owner.get("controller") is True
+    if controllers > 1:
+        problems.invalid("metadata.ownerReferences", controllers, "Only one reference can have Controller set to true")
+
+
+# Quantities.
+
+
+def amounts(field: str, value: Any, problems: Problems, *, whole_extended: bool = False) -> None:
+    """Judge a resource list: quantities, not negative, extended resources whole."""
+    for name, amount in (value or {}).items():
+        exact = quantity.parse(amount)
+        if exact is None:
+            problems.invalid(f"{field}[{name}]", amount, _QUANTITY_TEXT)
+        elif exact < 0:
+            problems.invalid(f"{field}[{name}]", str(amount), "must be greater than or equal to 0")
+        elif whole_extended and is_extended(name) and exact.denominator != 1:
+            problems.invalid(f"{field}[{name}]", str(amount), "must be an integer")
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource is one that a device plug-in brought: qualified, and not Kubernetes' own."""
+    prefix, slash, _ = name.partition("/")
+    return bool(slash) and not prefix.endswith("kubernetes.io") and not name.startswith(_NATIVE_PREFIXES)
+
+
+def _resources(field: str, resources: Any, problems: Problems) -> None:
+    limits, requests = (resources or {}).get("limits") or {}, (resources or {}).get("requests") or {}
+    amounts(f"{field}.limits", limits, problems, whole_extended=True)
+    amounts(f"{field}.requests", requests, problems, whole_extended=True)
+    for name, request in requests.items():
+        asked, limit = quantity.parse(request), quantity.parse(limits[name]) if name in limits else None
+        if is_extended(name) and name not in limits:
+            problems.required(f"{field}.limits", "Limit must be set for non overcommitable resources")
+        elif asked is None or limit is None:
+            continue
+        elif is_extended(name) and asked != limit:
+            problems.invalid(f"{field}.requests", str(request), f"must be equal to {name} limit of {limits[name]}")
+        elif asked > limit:
+            shown = f"must be less than or equal to {name} limit of {limits[name]}"
+            problems.invalid(f"{field}.requests", str(request), shown)
+
+
+# Kinds.
+
+
+def _pod(item: Json, problems: Problems) -> None:
+    spec = item["spec"]
+    if not spec.get("containers"):
+        problems.required("spec.containers")
+    seen: set[str] = set()
+    for field in ("initContainers", "containers"):
+        for place, container in enumerate(spec.get(field) or []):
+            _container(f"spec.{field}[{place}]", container, seen, problems)
+    _supported(spec, "restartPolicy", ["Always", "OnFailure", "Never"], problems)
+    _supported(spec, "dnsPolicy", ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], problems)
+    amounts("spec.overhead", spec.get("overhead"), problems)
+    gates = [gate.get("name") for gate in spec.get("schedulingGates") or []]
+    for place, name in enumerate(gates):
+        if name in gates[:place]:
+            problems.duplicate(f"spec.schedulingGates[{place}]", name)
+    if gates and spec.get("nodeName"):
+        problems.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
+    volumes = [volume.get("name") for volume in spec.get("volumes") or []]
+    for place, name in enumerate(volumes):
+        if not name:
+            problems.required(f"spec.volumes[{place}].name")
+        elif name in volumes[:place]:
+            problems.duplicate(f"spec.volumes[{place}].name", name)
+
+
+def _container(field: str, container: Json, seen: set[str], problems: Problems) -> None:
+    name = container.get("name")
+    if not name:
+        problems.required(f"{field}.name")
+    elif not _LABEL.fullmatch(name):
+        problems.invalid(f"{field}.name", name, _LABEL_TEXT)
+    elif name in seen:
+        problems.duplicate(f"{field}.name", name)
+    seen.add(name or "")
+    if not container.get("image"):
+        problems.required(f"{field}.image")
+    _resources(f"{field}.resources", container.get("resources"), problems)
+    for place, port in enumerate(container.get("ports") or []):
+        number = port.get("containerPort")
+        if not number:
+            problems.required(f"{field}.ports[{place}].containerPort")
+        elif not 0 < number < 65536:
+            problems.invalid(f"{field}.ports[{place}].containerPort", number, "must be between 1 and 65535, inclusive")
+    for place, variable in enumerate(container.get("env") or []):
+        if not variable.get("name"):
+            problems.required(f"{field}.env[{place}].name")
+
+
+def _supported(spec: Json, key: str, known: list[str], problems: Problems) -> None:
+    if spec.get(key) not in known:
+        problems.unsupported(f"spec.{key}", spec.get(key), known)
+
+
+def _node(item: Json, problems: Problems) -> None:
+    status = item.get("status") or {}
+    amounts("status.capacity", status.get("capacity"), problems)
+    amounts("status.allocatable", status.get("allocatable"), problems)
+    for place, taint in enumerate(item["spec"].get("taints") or []):
+        if not taint.get("key"):
+            problems.required(f"spec.taints[{place}].key", "name part must be non-empty")
+        if taint.get("effect") not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
+            known = ["NoExecute", "NoSchedule", "PreferNoSchedule"]
+            problems.unsupported(f"spec.taints[{place}].effect", taint.get("effect"), known)
+
+
+def _config_map(item: Json, problems: Problems) -> None:
+    size = 0
+    for field in ("data", "binaryData"):
+        for key, value in (item.get(field) or {}).items():
+            size += len(value.encode("utf-8", "surrogatepass"))
+            if not _DATA_KEY.fullmatch(key):
+                problems.invalid(f"{field}[{key}]", key, "a valid config key must consist of alphanumeric characters, "
+                                 "'-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for "
+                                 "validation is '[-._a-zA-Z0-9]+')")  # fmt: skip
+    if size > OBJECT_BYTES_MAX:
+        problems._add("FieldValueTooLong", "", f"Too long: may not be more than {OBJECT_BYTES_MAX} bytes")
+
+
+def _priority_class(item: Json, problems: Problems) -> None:
+    name, value = item["metadata"].get("name", ""), item.get("value", 0)
+    if not name.startswith("system-") and value > 1_000_000_000:
+        problems.forbidden("value", "maximum allowed value of a user defined priority is 1000000000")
+    elif name.startswith("system-") and name not in SYSTEM_PRIORITIES:
+        why = "priority class names with 'system-' prefix are reserved for system use only"
+        problems.forbidden("metadata.name", why)
+    known = ["Never", "PreemptLowerPriority"]
+    if item.get("preemptionPolicy") not in known:
+        problems.unsupported("preemptionPolicy", item.get("preemptionPolicy"), known)
+
+
+#: Priority classes that exist in every cluster.
+SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+def _quota(item: Json, problems: Problems) -> None:
+    amounts("spec.hard", item["spec"].get("hard"), problems, whole_extended=True)
+
+
+def _pod_group(item: Json, problems: Problems) -> None:
+    amounts("spec.minResources", item["spec"].get("minResources"), problems)
+
+
+def _queue(item: Json, problems: Problems) -> None:
+    spec = item["spec"]
+    weight = spec.get("weight")
+    if isinstance(weight, int) and not 1 <= weight <= 65535:
+        side = "greater than or equal to 1" if weight < 1 else "less than or equal to 65535"
+        problems.invalid("spec.weight", weight, f"spec.weight in body should be {side}")
+    amounts("spec.capability", spec.get("capability"), problems)
+    amounts("spec.deserved", spec.get("deserved"), problems)
+    amounts("spec.guarantee.resource", (spec.get("guarantee") or {}).get("resource"), problems)
+
+
+_SPECS: dict[Kind, Callable[[Json, Problems], None]] = {
+    POD: _pod, NODE: _node, CONFIG_MAP: _config_map, PRIORITY_CLASS: _priority_class, RESOURCE_QUOTA: _quota,
+    POD_GROUP: _pod_group, QUEUE: _queue,
+}  # fmt: skip
+
+
+# Updates.
+
+_POD_UPDATE_TEXT = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+
+
+def _pod_update(new: Json, old: Json, problems: Problems) -> None:
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    if before == after:
+        return
+    gates = before.get("schedulingGates") or []
+    if any(gate not in gates for gate in after.get("schedulingGates") or []):
+        problems.forbidden("spec.schedulingGates", "only deletion is allowed, but found new scheduling gates")
+    tolerations = after.get("tolerations") or []
+    if any(item not in tolerations for item in before.get("tolerations") or []):
+        problems.forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
+    if _fixed(before, bool(gates)) != _fixed(after, bool(gates)):
+        problems.forbidden("spec", _POD_UPDATE_TEXT)
+    for field in ("containers", "initContainers"):
+        for place, container in enumerate(after.get(field) or []):
+            if isinstance(container, dict) and not container.get("image"):
+                problems.required(f"spec.{field}[{place}].image")
+
+
+def _fixed(spec: Json, gated: bool) -> Json:
+    """Return the part of a pod's spec that stands for good. Placement rules may still change while it is gated."""
+    loose = {"tolerations", "activeDeadlineSeconds", "schedulingGates", "terminationGracePeriodSeconds"}
+    if gated:
+        loose |= {"nodeSelector", "affinity"}
+    fixed = {key: value for key, value in spec.items() if key not in loose}
+    for field in ("containers", "initContainers"):
+        if isinstance(fixed.get(field), list):
+            fixed[field] = [
+                {key: value for key, value in item.items() if key not in ("image", "imagePullPolicy")}
+                if isinstance(item, dict) else item
+                for item in fixed[field]
+            ]  # fmt: skip
+    return fixed
+
+
+def _fixed_fields(kind: Kind, new: Json, old: Json, problems: Problems) -> None:
+    if kind == PRIORITY_CLASS and new.get("value") != old.get("value"):
+        problems.forbidden("value", "may not be changed in an update.")
+    if new.get("immutable") is not None or old.get("immutable"):
+        if old.get("immutable") and not new.get("immutable"):
+            problems.forbidden("immutable", "field is immutable when `immutable` is set")
+        if old.get("immutable") and any(new.get(key) != old.get(key) for key in ("data", "binaryData", "stringData")):
+            problems.forbidden("data", "field is immutable when `immutable` is set")
+    if kind == NODE and old["spec"].get("providerID") not in (None, "", new["spec"].get("providerID")):
+        problems.forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid')
+
+
+def coordinates(kind: Kind, item: Any, namespace: str, name: str) -> Json:
+    """Judge that a body is an object of this kind, meant for this place; return it. Raises Refused (400)."""
+    if not isinstance(item, dict):
+        raise bad_request(f"the body of the request must be a {kind.name} object, not {type(item).__name__}")
+    given = (item.get("apiVersion") or kind.api_version, item.get("kind") or kind.name)
+    if given != (kind.api_version, kind.name):
+        raise bad_request(f"the API version and kind in the data ({given[0]}, {given[1]}) do not match the expected "
+                          f"({kind.api_version}, {kind.name})")  # fmt: skip
+    meta = item.get("metadata", {})
+    if meta is None:
+        meta = item["metadata"] = {}
+    if not isinstance(meta, dict):
+        raise bad_request(f"{kind.name}: metadata: must be a mapping, not {type(meta).__name__}")
+    item.setdefault("metadata", meta)
+    for key in ("name", "namespace", "generateName", "uid", "resourceVersion"):
+        if meta.get(key) is not None and not isinstance(meta[key], str):
+            raise bad_request(f"{kind.name}: metadata.{key}: must be a string, not {type(meta[key]).__name__}")
+    if kind.namespaced and meta.get("namespace") not in (None, "", namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if not kind.namespaced and meta.get("namespace"):
+        raise bad_request("namespace is not allowed on this type: the object is cluster-scoped")
+    if name and meta.get("name") not in (None, "", name):
+        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
+    return item
+
+
+def annotations_of(value: Any) -> dict[str, str]:
+    """Judge the annotations that a Binding brings; return them. Raises Refused (400)."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise bad_request("Binding: metadata.annotations: must be a mapping")
+    for key, text in value.items():
+        if not isinstance(text, str):
+            raise bad_request(f"Binding: metadata.annotations[{key}]: must be a string, not {type(text).__name__}")
+    return dict(value)
