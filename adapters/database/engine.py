@@ -1,0 +1,68 @@
+"""Opening the database and bringing its tables to the version that this program has.
+
+Any SQLAlchemy URL will do; SQLite is the embedded one. Alembic's migrations (folder ``migrations``) are the only way in
+which tables come about and change, so a new database and an old one end up the same.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import StaticPool
+
+
+class DatabaseError(Exception):
+    """The database did not do what was asked; nothing that matters is lost by it."""
+
+
+def open_database(url: str | Path) -> Engine:
+    """Return an engine for a URL, or for the file of an embedded database. Raises DatabaseError for a bad URL."""
+    try:
+        parsed = URL.create("sqlite", database=str(url)) if isinstance(url, Path) else make_url(url)
+        if parsed.get_backend_name() != "sqlite":
+            return create_engine(parsed, pool_pre_ping=True)
+        if parsed.database in (None, "", ":memory:"):
+            return create_engine(parsed, poolclass=StaticPool, connect_args={"check_same_thread": False})
+        Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
+        engine = create_engine(parsed)
+    except (SQLAlchemyError, OSError, ImportError) as error:
+        raise DatabaseError(f"database {_named(url)}: {error}") from error
+    event.listen(engine, "connect", _tune)
+    return engine
+
+
+def migrate(engine: Engine, revision: str = "head") -> None:
+    """Bring the tables to a revision, up or down (``base``: no tables). Raises DatabaseError."""
+    try:
+        with engine.begin() as connection:
+            config = Config()
+            config.set_main_option("script_location", str(files("migrations")))
+            config.attributes["connection"] = connection
+            if revision == "base" or revision.startswith("-"):
+                command.downgrade(config, revision)
+            else:
+                command.upgrade(config, revision)
+    except SQLAlchemyError as error:
+        raise DatabaseError(f"database {_named(engine.url)}: {error}") from error
+
+
+def _tune(connection: Any, _: object) -> None:
+    """SQLite: readers beside the writer. What is here can be rebuilt, so not every commit is worth a sync."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _named(url: str | Path | URL) -> str:
+    """Return a URL as it may be shown, without its password."""
+    if isinstance(url, Path):
+        return str(url)
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except SQLAlchemyError:
+        return "URL"

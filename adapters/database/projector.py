@@ -1,0 +1,171 @@
+"""The projector: it follows the log and keeps the read models, so that they can be lost and made again at any time.
+
+Rows and the place up to which they are true are written in one transaction, so the tables always tell the truth about
+one place on the log. At its start the projector folds up to the place that the tables name: if the chain's digest
+there is theirs, they are taken over, and else they belong to another history and are made anew. A transaction whose
+answer never came is simply made again: the rows that it writes are absolute, not differences.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias, TypeVar
+
+from sqlalchemy import Connection, Engine, and_, bindparam, delete, insert, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from adapters.database.engine import DatabaseError, migrate
+from adapters.database.projection import Projection
+from adapters.database.rows import Key, Row, clean
+from adapters.database.tables import PROJECTED, Progress, Table
+from adapters.log.follower import Follower
+from adapters.log.port import Log, OutOfRange
+
+CHUNK: Final = 2_000
+T = TypeVar("T")
+
+_OWNED: Final[tuple[type[Table], ...]] = (*PROJECTED, Progress)
+#: A place on the log: position and chain digest before it.
+Place: TypeAlias = tuple[int, str]
+
+
+class Projector:
+    """Keeps one cluster's read models. ``threaded`` writes off the event loop's thread.
+
+    ``step`` raises LogError and DatabaseError; after either the next step goes on where it can.
+    """
+
+    def __init__(self, log: Log, engine: Engine, cluster: str, *, threaded: bool = False) -> None:
+        self.cluster = cluster
+        self._log = log
+        self._engine = engine
+        self._threaded = threaded
+        self._begun = self._migrated = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Stand before the log, with nothing folded."""
+        self.follower = Follower(self._log, Projection())
+        self._stored: Row | None = None
+        self._written: Place | None = None
+        self._attempted: Place | None = None
+        self._pending: dict[Key, Row | None] = {}
+        self._wipe = False
+
+    async def step(self) -> bool:
+        """Fold what is there, at most ``CHUNK`` records, and write what it changes; True if anything was done."""
+        if not self._migrated:
+            await self._run(lambda: migrate(self._engine))
+            self._migrated = True
+        if not self._begun:
+            await self._take_up()
+        count = await self._advance()
+        if self._stored is not None:
+            return self._compare(self._stored)
+        if not count and not self._pending and self._written == self._place():
+            return False
+        self._pending.update(self.follower.state.take())
+        if not await self._run(self._write):
+            self.rebuild()
+        return True
+
+    def rebuild(self) -> None:
+        """Let the next steps empty the cluster's tables and make them anew."""
+        self._begin()
+        self._begun = self._wipe = True
+
+    async def _take_up(self) -> None:
+        """See what the tables say, and whether the log still has the place that they name."""
+        stored = await self._run(self._read_progress)
+        first, end = await self._log.bounds()
+        if stored is None or not first <= stored["position"] <= end:
+            self.rebuild()
+            return
+        self._begin()
+        self._stored, self._begun = stored, True
+
+    async def _advance(self) -> int:
+        limit = CHUNK if self._stored is None else min(CHUNK, self._stored["position"] - self.follower.position)
+        try:
+            return await self.follower.advance(limit)
+        except OutOfRange:
+            if self.follower.position:
+                self.rebuild()
+            await self.follower.begin_at_front()
+            return 0
+
+    def _compare(self, stored: Row) -> bool:
+        """At the place that the tables name: take them over, or make them anew."""
+        self.follower.state.take()
+        if self.follower.position < stored["position"]:
+            return True
+        if (self.follower.chain, self.follower.state.fold.digest()) != (stored["chain"], stored["state"]):
+            self.rebuild()
+            return True
+        self._stored, self._written = None, self._place()
+        return True
+
+    def _place(self) -> Place:
+        return self.follower.position, self.follower.chain
+
+    def _read_progress(self) -> Row | None:
+        with self._engine.connect() as connection:
+            return _progress(connection, self.cluster)
+
+    def _write(self) -> bool:
+        """Write the pending rows and the place in one transaction; False if the tables are not as we left them."""
+        place = self._place()
+        with self._engine.begin() as connection:
+            if self._wipe:
+                for table in _OWNED:
+                    connection.execute(delete(table).where(table.__table__.c.cluster == self.cluster))
+            else:
+                found = _progress(connection, self.cluster)
+                if ((found["position"], found["chain"]) if found else None) not in (self._written, self._attempted):
+                    return False
+            self._attempted = place
+            _replace(connection, {**self._pending, (Progress, (self.cluster,)): self._progress_row()})
+        self._pending, self._written, self._wipe = {}, place, False
+        return True
+
+    def _progress_row(self) -> Row:
+        fold = self.follower.state.fold
+        row: Row = {
+            "cluster": self.cluster,
+            "incarnation": fold.model.incarnation,
+            "position": self.follower.position,
+            "chain": self.follower.chain,
+            "state": fold.digest(),
+            "records_set_aside": self.follower.set_aside_count,
+        }
+        return clean(row)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        """Do something with the database; after a failure its tables are looked after again."""
+        try:
+            return await asyncio.to_thread(work) if self._threaded else work()
+        except (SQLAlchemyError, DatabaseError) as error:
+            self._migrated = False
+            raise DatabaseError(f"read models of {self.cluster}: {error}") from error
+
+
+def _progress(connection: Connection, cluster: str) -> Row | None:
+    found = connection.execute(select(Progress.__table__).where(Progress.__table__.c.cluster == cluster)).first()
+    return dict(found._mapping) if found else None
+
+
+def _replace(connection: Connection, changes: Mapping[Key, Row | None]) -> None:
+    """Make the rows what the changes say: remove by key, then insert what is to be there."""
+    tables: dict[type[Table], list[tuple[tuple[Any, ...], Row | None]]] = defaultdict(list)
+    for (table, key), row in changes.items():
+        tables[table].append((key, row))
+    for table, items in tables.items():
+        core = table.__table__
+        keys = list(core.primary_key)
+        condition = and_(*(column == bindparam(f"key_{column.name}") for column in keys))
+        values = [{f"key_{column.name}": part for column, part in zip(keys, key, strict=True)} for key, _ in items]
+        connection.execute(delete(table).where(condition), values)
+        if new := [row for _, row in items if row is not None]:
+            connection.execute(insert(table), new)

@@ -1,0 +1,30 @@
+"""Alembic's way in: on a connection that the program hands over, or on the URL in ``GPULEDGER_DATABASE_URL``."""
+
+from __future__ import annotations
+
+import os
+
+from alembic import context
+from sqlalchemy import Connection, create_engine
+
+from adapters.database.tables import Table
+
+
+def run(connection: Connection) -> None:
+    context.configure(connection=connection, target_metadata=Table.metadata, render_as_batch=True)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+def main() -> None:
+    connection = context.config.attributes.get("connection")
+    if connection is not None:
+        run(connection)
+        return
+    engine = create_engine(os.environ.get("GPULEDGER_DATABASE_URL", "sqlite:///gpuledger.db"))
+    with engine.connect() as own:
+        run(own)
+    engine.dispose()
+
+
+main()
