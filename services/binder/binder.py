@@ -1,4 +1,6 @@
-"""The binder: it carries out what the log decided, one effect a command, and reports what came of it. It decides nothing.
+"""The binder: it carries out what the log decided, one effect a command, and reports what came of it.
+
+It decides nothing.
 
 A command on the log is the durable intent; the fold says which commands stand and still wait for an outcome. Each step
 takes them in the order of the log, in lanes by node: what waits in a lane (a node lock) holds up nothing but its lane.

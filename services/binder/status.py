@@ -1,0 +1,103 @@
+"""The status writer: what the state says of PodGroups, waiting pods and queues is brought to the API server.
+
+It is level-triggered: it compares what the state says now with what was last written, and writes the difference, the
+newest only. What was written is remembered and, where nothing is remembered (a start, a new object), read first. While
+only a text keeps changing an object is written at most once in ten seconds; a change of phase, reason or count goes out
+at once (scheduling/POD-2), and at rest the newest text is there.
+
+Each kind of object has its own module that says what is wanted; this one says when it is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from adapters.clock import Clock
+from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
+from adapters.log.follower import Follower
+from scheduling.state.fold import Fold
+from services.binder.recorder import Recorder
+from services.binder.status_config import ConfigStatus
+from services.binder.status_groups import GroupStatus
+from services.binder.status_pods import PodStatus
+from services.binder.status_queues import QueueStatus
+from services.binder.written import Due, Pace
+from services.runtime.following import catch_up
+
+INTERVAL_MS: Final = 10_000
+CONFLICTS_MAX: Final = 3
+
+
+class StatusWriter:
+    """Writes status and events of one cluster. ``leads`` says whether it is its turn to write at all."""
+
+    def __init__(
+        self,
+        api: ClusterApi,
+        follower: Follower[Fold],
+        clock: Clock,
+        *,
+        recorder: Recorder | None = None,
+        interval_ms: int = INTERVAL_MS,
+        parallel: int = 1,
+        leads: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.follower = follower
+        self.recorder = recorder or Recorder(api, clock)
+        self._leads = leads
+        self._parallel = parallel
+        self._pace = Pace(clock, interval_ms)
+        self._parts = (
+            GroupStatus(api, self.recorder, self._pace),
+            PodStatus(api, self.recorder, self._pace),
+            QueueStatus(api, self._pace),
+            ConfigStatus(self.recorder),
+        )
+        self._seen = -1
+        self._unfinished = False
+
+    async def step(self, *, rest: bool = False) -> bool:
+        """Write what differs; True if anything was done. ``rest``: nothing else moves, so nothing is held back."""
+        done = await catch_up(self.follower)
+        fold = self.follower.state
+        if not fold.anchored or not self._leads():
+            return done
+        if fold.sequence != self._seen or self._unfinished or self._pace.held:
+            done |= await self._write(rest)
+            self._seen = fold.sequence
+        return await self.recorder.flush() or done
+
+    async def _write(self, rest: bool) -> bool:
+        self._pace.begin(rest)
+        due: list[Due] = []
+        for part in self._parts:
+            due += part.due(self.follower.state.model)
+        results = await self._all(due)
+        self._unfinished = not all(results)
+        return any(results)
+
+    async def _all(self, writes: Sequence[Due]) -> list[bool]:
+        if self._parallel == 1:
+            return [await _tried(write) for write in writes]
+        free = asyncio.Semaphore(self._parallel)
+
+        async def run(write: Due) -> bool:
+            async with free:
+                return await _tried(write)
+
+        return list(await asyncio.gather(*(run(write) for write in writes)))
+
+
+async def _tried(write: Due) -> bool:
+    """Do one write, reading anew after a conflict; False if it is to be tried again in a later step."""
+    for _ in range(CONFLICTS_MAX):
+        try:
+            return await write()
+        except ApiError as error:
+            if error.status != 409:
+                return False
+        except ApiUnknown:
+            return False
+    return False

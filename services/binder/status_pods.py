@@ -1,0 +1,87 @@
+"""Status and events of waiting pods: PodScheduled, the nominated node, warnings (scheduling/POD-1, POD-2, E-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from adapters.cluster.port import ApiError, ClusterApi
+from events.canonical import Json
+from events.kinds import POD
+from events.records import PodBook
+from scheduling.state.model import Model, PodEntry
+from services.binder.conditions import with_conditions
+from services.binder.recorder import Recorder, Subject, rfc3339
+from services.binder.written import Due, Pace, Written
+
+
+class PodStatus:
+    """Brings the status of pods that wait up to date."""
+
+    def __init__(self, api: ClusterApi, recorder: Recorder, pace: Pace) -> None:
+        self._api, self._recorder, self._pace = api, recorder, pace
+        self._written: dict[str, Written] = {}
+        self._warned: dict[str, set[str]] = {}
+
+    def due(self, model: Model) -> Iterator[Due]:
+        """Yield the writes that are due, and record the warnings that are new."""
+        self._written = {uid: written for uid, written in self._written.items() if uid in model.pods}
+        self._warned = {uid: texts for uid, texts in self._warned.items() if uid in model.pods}
+        for uid, entry in model.pods.items():
+            if entry.book.warnings:
+                self._warn(entry)
+            if entry.node or not entry.book.reason or not model.ours(entry.pod):
+                continue
+            book = entry.book
+            content = (book.reason, book.message, book.nominated_node)
+            written = self._written.setdefault(uid, Written())
+            if self._pace.due(written, content, book.reason):
+                yield partial(self._write, entry, book, content, written)
+
+    async def _write(self, entry: PodEntry, book: PodBook, content: Any, written: Written) -> bool:
+        pod = entry.pod
+        try:
+            item = await self._api.get(POD, pod.namespace, pod.name)
+            if item["metadata"].get("uid") == pod.uid and not item.get("spec", {}).get("nodeName"):
+                await self._patch(item, entry, book)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+        self._pace.note(written, content, book.reason)
+        return True
+
+    async def _patch(self, item: Json, entry: PodEntry, book: PodBook) -> None:
+        pod = entry.pod
+        status = status_of(item, book, rfc3339(self._pace.now_ms))
+        if not status:
+            return
+        meta = {"uid": pod.uid, "resourceVersion": item["metadata"].get("resourceVersion", "")}
+        await self._api.patch(POD, pod.namespace, pod.name, {"metadata": meta, "status": status}, "status")
+        if "conditions" in status and book.reason != "SchedulerError":
+            self._recorder.emit(_subject(entry), "Warning", "FailedScheduling", book.message)
+
+    def _warn(self, entry: PodEntry) -> None:
+        told = self._warned.setdefault(entry.pod.uid, set())
+        for text in entry.book.warnings:
+            if text not in told:
+                told.add(text)
+                self._recorder.emit(_subject(entry), "Warning", "DeviceWarning", text, again=False)
+
+
+def status_of(item: Json, book: PodBook, now: str) -> Json:
+    """Return the part of the status that differs; an empty nominated node never overwrites one (POD-1)."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": book.reason, "message": book.message}
+    changed: Json = {}
+    conditions = with_conditions(item, [condition], now)
+    if conditions is not None:
+        changed["conditions"] = conditions
+    found = item.get("status")
+    nominated = found.get("nominatedNodeName") if isinstance(found, dict) else None
+    if book.nominated_node and nominated != book.nominated_node:
+        changed["nominatedNodeName"] = book.nominated_node
+    return changed
+
+
+def _subject(entry: PodEntry) -> Subject:
+    return Subject(POD, entry.pod.namespace, entry.pod.name, entry.pod.uid)

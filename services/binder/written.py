@@ -1,0 +1,54 @@
+"""What was written of each object, and whether it may be written again yet (scheduling/POD-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from adapters.clock import Clock
+
+#: One write that is due; it tells whether it is finished (False: try again).
+Due: TypeAlias = Callable[[], Awaitable[bool]]
+
+
+@dataclass(slots=True)
+class Written:
+    """The last thing written of one object: all of it, the code that is never held back, and when."""
+
+    content: Any = None
+    code: Any = None
+    at_ms: int = 0
+
+
+class Pace:
+    """Says whether something is due, and counts what is held back."""
+
+    def __init__(self, clock: Clock, interval_ms: int) -> None:
+        self._clock, self._interval_ms = clock, interval_ms
+        self._rest = False
+        self.held = 0
+
+    def begin(self, rest: bool) -> None:
+        """A pass over all objects begins."""
+        self._rest, self.held = rest, 0
+
+    @property
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def due(self, written: Written, content: Any, code: Any, interval_ms: int | None = None) -> bool:
+        """Tell whether new content may be written now; the same content is never due."""
+        interval_ms = self._interval_ms if interval_ms is None else min(interval_ms, self._interval_ms)
+        if written.content == content:
+            return False
+        if self._rest or written.content is None or written.code != code:
+            return True
+        if self.now_ms - written.at_ms >= interval_ms:
+            return True
+        self.held += 1
+        return False
+
+    def note(self, written: Written, content: Any, code: Any) -> None:
+        """It was written."""
+        written.content, written.code, written.at_ms = content, code, self.now_ms
