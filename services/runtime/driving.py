@@ -1,0 +1,106 @@
+"""The production shell of a service: step while there is something to do, then wait for news.
+
+A service is an object with ``step`` that does all that can be done now and never waits. What is news differs: the log
+has grown, a watch has brought something, or time has passed. A step that fails because the world failed (the log, the
+API server) is tried again later, with a growing pause; the failure is shown, not swallowed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from adapters.cluster.port import ApiError, ApiUnknown
+from adapters.cluster.reflector import Reflector
+from adapters.log.port import Log, LogError
+
+News = Callable[[float], Awaitable[None]]
+
+_PAUSE_FIRST_S: Final = 0.2
+_PAUSE_LAST_S: Final = 10.0
+_WORLD = (LogError, ApiError, ApiUnknown, OSError, TimeoutError)
+
+
+@dataclass
+class Driven:
+    """One service that is being driven: for health pages, what it last failed at, and how often it has stepped."""
+
+    name: str
+    failure: str = ""
+    steps: int = 0
+
+
+class LogNews:
+    """News of the log: something stands at the position up to which a service has read."""
+
+    def __init__(self, log: Log, position: Callable[[], int]) -> None:
+        self._log, self._position = log, position
+
+    async def __call__(self, timeout_s: float) -> None:
+        await self._log.wait(self._position(), timeout_s)
+
+
+class WatchNews:
+    """News of the API server: one of the reflectors has something for its next poll."""
+
+    def __init__(self, reflectors: Callable[[], Sequence[Reflector]]) -> None:
+        self._reflectors = reflectors
+        self._fetching: dict[int, asyncio.Task[None]] = {}
+
+    async def __call__(self, timeout_s: float) -> None:
+        idle = [reflector.idle_ms / 1000 for reflector in self._reflectors() if reflector.idle_ms]
+        for reflector in self._reflectors():
+            task = self._fetching.get(id(reflector))
+            if not reflector.idle_ms and (task is None or task.done()):
+                self._fetching[id(reflector)] = asyncio.create_task(reflector.fetch())
+        if not self._fetching:
+            await asyncio.sleep(min([timeout_s, *idle]))
+            return
+        await asyncio.wait(
+            self._fetching.values(), timeout=min([timeout_s, *idle]), return_when=asyncio.FIRST_COMPLETED
+        )
+
+    async def close(self) -> None:
+        """Stop waiting."""
+        for task in self._fetching.values():
+            task.cancel()
+        await asyncio.gather(*self._fetching.values(), return_exceptions=True)
+
+
+def any_of(*sources: News) -> News:
+    """Return news that come as soon as one of the sources has some."""
+
+    async def wait(timeout_s: float) -> None:
+        tasks = [asyncio.ensure_future(source(timeout_s)) for source in sources]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    return wait
+
+
+async def drive(service: Driven, step: Callable[[], Awaitable[bool]], news: News, idle_s: float = 1.0) -> None:
+    """Step for ever: at once while there is work, after news or ``idle_s`` otherwise. Ends when it is cancelled."""
+    log = structlog.get_logger(service.name)
+    pause = _PAUSE_FIRST_S
+    while True:
+        try:
+            busy = await step()
+            service.steps += 1
+            service.failure, pause = "", _PAUSE_FIRST_S
+            if busy:
+                await asyncio.sleep(0)
+            else:
+                await news(idle_s)
+        except _WORLD as error:
+            service.failure = str(error)
+            log.warning("step failed, will try again", error=str(error), pause_s=pause)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _PAUSE_LAST_S)
