@@ -112,7 +112,7 @@ class Fold:
             self.sequence += 1
 
     def _genesis(self, body: Genesis) -> str:
-        if self.anchored:
+        if self.model.incarnation == body.incarnation:
             return "void: the log has begun already"
         self._begin(body.cluster, body.incarnation)
         self._digest.set("log", "", [body.cluster, body.incarnation])
