@@ -256,6 +256,9 @@ class Reflector:
         if error.status == 410:
             return await self._too_old()
         self._failed(str(error))
+        self._broken += 1
+        if self._broken > _BROKEN_MAX:
+            self._broken, self._version = 0, ""
         return False
 
     def _failed(self, text: str) -> None:

@@ -105,7 +105,7 @@ class Watcher:
             return done
         self._begin_term(follower.state)
         done |= await self._observe_all(follower.state)
-        return done
+        return await follower.catch_up() > 0 or done
 
     async def _observe_all(self, memory: Memory) -> bool:
         """Append what every reflector brought. After a failure the term's lists begin anew."""
@@ -131,7 +131,10 @@ class Watcher:
         await follower.catch_up()
         if follower.state.begins >= first:
             return follower
-        await anchor(self._log, self._writer.cluster, self._incarnation(), self._clock.now_ms())
+        incarnation = self._incarnation()
+        if incarnation == follower.state.model.incarnation:
+            incarnation = f"{incarnation}.{end}"
+        await anchor(self._log, self._writer.cluster, incarnation, self._clock.now_ms())
         self._leadership.give_up()
         return None
 
