@@ -1,18 +1,19 @@
 """A mirror of some kinds of the cluster: every object as it is now, brought up to date by polling.
 
-Theory of operation: each kind is listed once (in pages), then watched from the list's version. ``poll`` takes what the
-watches hold, never waits, and returns the changes in the order kind by kind. A watch that ends is opened again from the
-last version; one that is too old (410, or an ERROR event) is listed again, and what the list lacks is reported as
-deleted. Writers put the answers of their own writes in with ``learn``, so that they read what they wrote; an event
-that is older than what is known (a lower resourceVersion of the same uid) changes nothing.
+Theory of operation: one reflector a kind gives what is new; ``poll`` takes it, never waits, and returns the changes,
+kind by kind. What a complete list lacks is reported as deleted. Writers put the answers of their own writes in with
+``learn``, so that they read what they wrote; an event that is older than what is known (a lower resourceVersion of the
+same uid) changes nothing. A kind that the server does not have (404) counts as empty until it does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi, WatchEvent, WatchStream
+from adapters.clock import Clock
+from adapters.cluster.port import ClusterApi
+from adapters.cluster.reflector import Delta, Gone, Listed, ListEnd, Reflector, Upsert
 from events.canonical import Json
 from events.kinds import Kind
 
@@ -51,131 +52,113 @@ def uid_of(item: Json | None) -> str:
 
 def _version(item: Json) -> int:
     text = (item.get("metadata") or {}).get("resourceVersion") or ""
-    return int(text) if isinstance(text, str) and text.isdecimal() else 0
+    return int(text) if isinstance(text, str) and text.isascii() and text.isdecimal() else 0
 
 
 @dataclass
-class _Feed:
-    """One kind: its watch, where it stands, and its objects."""
+class _Shelf:
+    """One kind: its reflector, its objects, and the list that is coming in."""
 
+    reflector: Reflector
     items: dict[Key, Json] = field(default_factory=dict)
-    stream: WatchStream | None = None
-    version: str = ""
+    incoming: dict[Key, Json] = field(default_factory=dict)
     listed: bool = False
 
 
 class Mirror:
-    """The objects of some kinds of one cluster."""
+    """The objects of some kinds of one cluster. ``jitter`` is the reflectors' (None: no back-off)."""
 
-    def __init__(self, api: ClusterApi, kinds: Sequence[Kind]) -> None:
-        self._api = api
-        self._feeds = {kind: _Feed() for kind in kinds}
+    def __init__(
+        self, api: ClusterApi, kinds: Sequence[Kind], clock: Clock, jitter: Callable[[], float] | None = None
+    ) -> None:
+        self._shelves = {kind: _Shelf(Reflector(api, kind, clock, jitter)) for kind in kinds}
 
     @property
     def ready(self) -> bool:
-        """Whether every kind was listed."""
-        return all(feed.listed for feed in self._feeds.values())
+        """Whether every kind that the server has was listed."""
+        return all(shelf.listed or shelf.reflector.failure.startswith("404") for shelf in self._shelves.values())
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """The kinds that could not be listed yet, and why."""
+        return {
+            kind.name: shelf.reflector.failure
+            for kind, shelf in self._shelves.items()
+            if not shelf.listed and shelf.reflector.failure
+        }
+
+    @property
+    def reflectors(self) -> list[Reflector]:
+        """The reflectors, so that a shell can wait for them (``fetch``)."""
+        return [shelf.reflector for shelf in self._shelves.values()]
 
     def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
-        return self._feeds[kind].items.get((namespace, name))
+        return self._shelves[kind].items.get((namespace, name))
 
     def all(self, kind: Kind) -> list[Json]:
         """Return the objects of a kind, by namespace and name."""
-        items = self._feeds[kind].items
+        items = self._shelves[kind].items
         return [items[key] for key in sorted(items)]
 
     async def poll(self) -> list[Change]:
-        """Take what is new. A kind that cannot be read now is tried again at the next poll."""
+        """Take what is new."""
         changes: list[Change] = []
-        for kind, feed in self._feeds.items():
-            try:
-                changes += await self._poll(kind, feed)
-            except (ApiError, ApiUnknown) as error:
-                feed.stream = None
-                if isinstance(error, ApiError) and error.status == 410:
-                    feed.version = ""
+        for kind, shelf in self._shelves.items():
+            for delta in await shelf.reflector.poll():
+                changes += self._take(kind, shelf, delta)
         return changes
 
     def learn(self, kind: Kind, item: Json) -> list[Change]:
         """Take the answer of a write."""
-        return self._put(kind, item) if kind in self._feeds else []
-
-    def forget(self, kind: Kind, namespace: str, name: str, uid: str) -> list[Change]:
-        """Take it that an object is gone, as its writer was told."""
-        feed = self._feeds.get(kind)
-        old = feed.items.get((namespace, name)) if feed else None
-        if feed is None or old is None or (uid and uid_of(old) != uid):
-            return []
-        del feed.items[(namespace, name)]
-        return [Change(kind, old, None)]
+        shelf = self._shelves.get(kind)
+        return self._put(kind, shelf, item) if shelf is not None else []
 
     async def close(self) -> None:
-        for feed in self._feeds.values():
-            if feed.stream is not None:
-                await feed.stream.close()
-                feed.stream = None
+        for shelf in self._shelves.values():
+            await shelf.reflector.close()
 
-    async def _poll(self, kind: Kind, feed: _Feed) -> list[Change]:
-        changes: list[Change] = []
-        if not feed.version:
-            changes += await self._list(kind, feed)
-        if feed.stream is None:
-            feed.stream = await self._api.watch(kind, feed.version)
-        while True:
-            events = await feed.stream.next(wait=False)
-            if events is None:
-                feed.stream = None
-                return changes
-            if not events:
-                return changes
-            for event in events:
-                changes += self._take(kind, feed, event)
-            if feed.stream is None:
-                return changes + await self._poll(kind, feed)
-
-    async def _list(self, kind: Kind, feed: _Feed) -> list[Change]:
-        found: dict[Key, Json] = {}
-        token, version = "", ""
-        while True:
-            page = await self._api.list(kind, token=token)
-            found |= {key_of(item): item for item in page.items}
-            version = version or page.version
-            token = page.next_token
-            if not token:
-                break
-        gone = [feed.items.pop(key) for key in sorted(feed.items.keys() - found.keys())]
-        changes = [Change(kind, old, None) for old in gone]
-        for key in sorted(found):
-            old = feed.items.get(key)
-            if old != found[key]:
-                feed.items[key] = found[key]
-                changes += self._split(kind, old, found[key])
-        feed.version, feed.listed = version, True
-        return changes
-
-    def _take(self, kind: Kind, feed: _Feed, event: WatchEvent) -> list[Change]:
-        if event.type == "ERROR":
-            feed.version, feed.stream = "", None
-            return []
-        version = (event.object.get("metadata") or {}).get("resourceVersion")
-        feed.version = version or feed.version
-        if event.type in ("ADDED", "MODIFIED"):
-            return self._put(kind, event.object)
-        if event.type == "DELETED":
-            return self.forget(kind, *key_of(event.object), uid_of(event.object))
+    def _take(self, kind: Kind, shelf: _Shelf, delta: Delta) -> list[Change]:
+        if isinstance(delta, Listed):
+            shelf.incoming |= {key_of(item): item for item in delta.items}
+        elif isinstance(delta, ListEnd):
+            return self._replace(kind, shelf)
+        elif isinstance(delta, Upsert):
+            return self._put(kind, shelf, delta.item)
+        elif isinstance(delta, Gone):
+            return self._drop(kind, shelf, delta.item)
         return []
 
-    def _put(self, kind: Kind, item: Json) -> list[Change]:
-        items, key = self._feeds[kind].items, key_of(item)
-        old = items.get(key)
-        if old is not None and uid_of(old) == uid_of(item) and _version(item) <= _version(old):
-            return []
-        items[key] = item
-        return self._split(kind, old, item)
+    def _replace(self, kind: Kind, shelf: _Shelf) -> list[Change]:
+        """A list is complete: it is what there is."""
+        found, shelf.incoming, shelf.listed = shelf.incoming, {}, True
+        changes = [Change(kind, shelf.items.pop(key), None) for key in sorted(shelf.items.keys() - found.keys())]
+        for key in sorted(found):
+            old = shelf.items.get(key)
+            if old != found[key]:
+                shelf.items[key] = found[key]
+                changes += _split(kind, old, found[key])
+        return changes
 
     @staticmethod
-    def _split(kind: Kind, old: Json | None, new: Json) -> list[Change]:
-        """Another uid under a known name is a deletion and a creation."""
-        if old is not None and uid_of(old) != uid_of(new):
-            return [Change(kind, old, None), Change(kind, None, new)]
-        return [Change(kind, old, new)]
+    def _put(kind: Kind, shelf: _Shelf, item: Json) -> list[Change]:
+        key = key_of(item)
+        old = shelf.items.get(key)
+        if old is not None and uid_of(old) == uid_of(item) and _version(item) <= _version(old):
+            return []
+        shelf.items[key] = item
+        return _split(kind, old, item)
+
+    @staticmethod
+    def _drop(kind: Kind, shelf: _Shelf, item: Json) -> list[Change]:
+        old = shelf.items.get(key_of(item))
+        if old is None or (uid_of(item) and uid_of(old) != uid_of(item)):
+            return []
+        del shelf.items[key_of(item)]
+        return [Change(kind, old, None)]
+
+
+def _split(kind: Kind, old: Json | None, new: Json) -> list[Change]:
+    """Another uid under a known name is a deletion and a creation."""
+    if old is not None and uid_of(old) != uid_of(new):
+        return [Change(kind, old, None), Change(kind, None, new)]
+    return [Change(kind, old, new)]

@@ -9,7 +9,7 @@ content cannot be worked with is set aside the same way and never stops the othe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -78,11 +78,16 @@ class ControllerManager:
         schedulers: Sequence[str] = names.SCHEDULER_NAMES,
         keys: KeyMaker | None = None,
         grace_s: int | None = None,
+        jitter: Callable[[], float] | None = None,
     ) -> None:
-        """``grace_s`` is the grace period of deletions (None: the object's own); ``keys`` makes SSH key pairs."""
+        """Set up the controllers that are on.
+
+        ``keys`` makes SSH key pairs (None: plugin ssh fails); ``grace_s`` is the grace period of deletions (None: the
+        pod's own); ``jitter`` spreads the reflectors' back-off (None: no back-off, for simulations).
+        """
         self._clock, self._keys, self._schedulers = clock, keys, tuple(schedulers)
         self._switches = switches or Switches()
-        self._mirror = Mirror(api, kinds_for(self._switches))
+        self._mirror = Mirror(api, kinds_for(self._switches), clock, jitter)
         self._recorder = Recorder(api, "gpuledger-controller")
         self._executor = Executor(api, self._mirror, self._recorder, grace_s)
         self._world = World()
