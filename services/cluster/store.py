@@ -191,15 +191,20 @@ class Store:
         self._append(kind, Entry(type_ or ("MODIFIED" if previous is not None else "ADDED"), version, stored, previous))
         return stored
 
-    def erase(self, kind: Kind, namespace: str, name: str) -> Json | None:
-        """Take an object away under the next resource version; return its last form, None if there is none."""
+    def erase(self, kind: Kind, namespace: str, name: str, *, shown: Json | None = None) -> Json | None:
+        """Take an object away under the next resource version; return its last form, None if there is none.
+
+        ``shown`` is what the watches see as its last form instead, its own resourceVersion included.
+        """
         last = self._objects.get(kind, {}).pop((namespace, name), None)
         if last is None:
             return None
         keys = self._keys[kind]
         del keys[bisect_right(keys, (namespace, name)) - 1]
         self.version += 1
-        gone = {**last, "metadata": {**last["metadata"], "resourceVersion": str(self.version)}}
+        form = shown if shown is not None else {**last, "metadata": {**last["metadata"], "resourceVersion": ""}}
+        as_written = form["metadata"].get("resourceVersion") or str(self.version)
+        gone = {**form, "metadata": {**form["metadata"], "resourceVersion": as_written}}
         self._save(kind, (namespace, name), None)
         self._append(kind, Entry("DELETED", self.version, gone, last))
         return gone

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from scheduling.state.model import Model
@@ -28,11 +28,16 @@ class Facts:
     """
 
     truth: Truth
-    model: Model
+    state: Callable[[], Model]
     possible: Mapping[str, str]
     refusals: dict[str, str] = field(default_factory=dict)
     replay: ReplayOutcome | None = None
     breaches: Mapping[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def model(self) -> Model:
+        """The state that the log folds to now."""
+        return self.state()
 
     def known(self, reference: str) -> bool:
         """Tell whether a document holds this object, or a controller made it or makes it from a document."""

@@ -28,13 +28,16 @@ def _place(item: Json) -> tuple[str, str, str, str]:
     return item.get("kind") or "", meta.get("namespace") or "", meta["name"], item.get("apiVersion") or ""
 
 
-def render(stores: Sequence[tuple[str, Store]], form: str) -> str:
-    """Return the text of the final clusters of all files in the order given; ``form`` is json, yaml or table."""
+def render(file: str, store: Store, form: str) -> str:
+    """Return the text of one file's final cluster; ``form`` is json, yaml or table."""
     if form == "json":
-        return "".join(json.dumps(listing(store), indent=2, sort_keys=True) + "\n" for _, store in stores)
-    if form == "yaml":
-        return "---\n".join(_yaml(listing(store)) for _, store in stores)
-    return "\n".join(_table(file, store) for file, store in stores)
+        return json.dumps(listing(store), indent=2, sort_keys=True) + "\n"
+    return _yaml(listing(store)) if form == "yaml" else _table(file, store)
+
+
+def joined(texts: Sequence[str], form: str) -> str:
+    """Return the texts of several files as one: JSON documents on end, YAML documents separated, tables apart."""
+    return {"json": "", "yaml": "---\n", "table": "\n"}[form].join(texts)
 
 
 def _yaml(value: Json) -> str:
