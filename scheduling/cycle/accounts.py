@@ -1,0 +1,177 @@
+"""What each queue has, asks for and may have (scheduling/Q-9 to Q-11a, Q-18a, Q-21), for the plugins that limit queues.
+
+Amounts are whole numbers of the resource's unit; only what a queue deserves may be a fraction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from scheduling import resources
+from scheduling.cycle.job import COMPLETED, INQUEUE, RUNNING, Job, Task
+from scheduling.cycle.session import Session
+from scheduling.cycle.traits import OWN_GATE
+from scheduling.objects import Queue
+from scheduling.resources import CPU, MEMORY, PODS, Vector
+from scheduling.status import ALLOC, TaskStatus
+
+Limits = Mapping[str, int] | Mapping[str, Fraction]
+
+
+@dataclass
+class Account:
+    """One queue's account. ``capability`` names what is limited (Q-10); ``limit`` is the real capability (Q-9)."""
+
+    queue: Queue
+    capability: Vector
+    guarantee: Vector
+    limit: Vector
+    allocated: dict[str, int] = field(default_factory=dict)
+    request: dict[str, int] = field(default_factory=dict)
+    inqueue: dict[str, int] = field(default_factory=dict)
+    elastic: dict[str, int] = field(default_factory=dict)
+    deserved: Mapping[str, Fraction] = field(default_factory=dict)
+
+
+def over(future: Vector, limit: Limits, requested: Vector) -> list[str]:
+    """Return the requested dimensions in which ``future`` is above ``limit`` (R-5): strict, without ``pods``."""
+    return resources.ordered(
+        name
+        for name, asked in requested.items()
+        if asked > 0 and name != PODS and future.get(name, 0) > limit.get(name, 0)
+    )
+
+
+def capability_of(queue: Queue) -> dict[str, int]:
+    """Return what a queue's capability limits: cpu or memory of 0 is none, a scalar of 0 is a limit (Q-10)."""
+    found = resources.vector(queue.capability or {})
+    return {name: value for name, value in found.items() if value > 0 or name not in (CPU, MEMORY)}
+
+
+def guarantee_of(queue: Queue) -> dict[str, int]:
+    """Return what is kept for a queue."""
+    return resources.vector(queue.guarantee or {})
+
+
+def real_capability(total: Vector, guarantees: Vector, capability: Vector, guarantee: Vector) -> dict[str, int]:
+    """Return the real capability (Q-9): what others have no guarantee for, capped by the capability."""
+    names = {*total, *capability, *guarantee}
+    free = {name: max(total.get(name, 0) - guarantees.get(name, 0), 0) + guarantee.get(name, 0) for name in names}
+    return {name: min(amount, capability.get(name, amount)) for name, amount in sorted(free.items())}
+
+
+class Accounts:
+    """The accounts of all queues that own a PodGroup in the snapshot (Q-9), by queue name."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        guarantees = resources.total(guarantee_of(queue) for queue in session.model.queues.values())
+        self.of: dict[str, Account] = {}
+        for name in sorted(session.queues):
+            queue = session.queues[name]
+            capability, guarantee = capability_of(queue), guarantee_of(queue)
+            limit = real_capability(session.total, guarantees, capability, guarantee)
+            self.of[name] = Account(queue, capability, guarantee, limit)
+        self._largest: int | None = None
+        for job in session.jobs.values():
+            self._enter(job)
+
+    def _enter(self, job: Job) -> None:
+        account = self.of[job.queue.name]
+        held: dict[str, int] = {}
+        for task in job.tasks:
+            if task.status in ALLOC:
+                _add(held, task.charge)
+            elif task.status is TaskStatus.PENDING and not task.traits.refused:
+                _add(account.request, self._wish(task))
+        _add(account.allocated, held)
+        _add(account.request, held)
+        _add(account.inqueue, reserved(self._session, job))
+        least = min_resources(self._session, job) or {}
+        _add(account.elastic, {name: max(value - least.get(name, 0), 0) for name, value in held.items()})
+
+    def _wish(self, task: Task) -> Vector:
+        """Return what a pending task may come to hold: memory that depends on the card counts as the largest (Q-21)."""
+        demand = task.traits.demand
+        if self._session.raw or all(item.percentage is None for item in demand.requests):
+            return task.traits.asked
+        if self._largest is None:
+            views = (self._session.views[name] for name in self._session.names)
+            self._largest = max((card.spec.memory for view in views for card in view.devices.cards), default=0)
+        return demand.requested_at_most(self._session.env, self._largest)
+
+    def counts(self, account: Account, name: str) -> bool:
+        """Tell whether a resource matters to a queue: a scalar that no node has does if it is limited (Q-10a)."""
+        return name in (CPU, MEMORY) or self._session.total.get(name, 0) > 0 or name in account.capability
+
+    def matters(self, account: Account, requested: Vector) -> dict[str, int]:
+        """Return the part of a request that matters to a queue (Q-10a)."""
+        return {name: value for name, value in requested.items() if self.counts(account, name)}
+
+
+def _add(total: dict[str, int], more: Vector) -> None:
+    for name, value in more.items():
+        total[name] = total.get(name, 0) + value
+
+
+def change(account: Account, task: Task, by: int) -> None:
+    """Book a placement (1) or its end (-1)."""
+    for name, value in task.charge.items():
+        account.allocated[name] = account.allocated.get(name, 0) + by * value
+
+
+def min_resources(session: Session, job: Job) -> dict[str, int] | None:
+    """Return a job's minResources as the rules use it, None if it has none.
+
+    The percentage name is no matter (Q-10a). For an automatic PodGroup vGPU memory and cores are minMember × what its
+    pod is charged before placement (Q-18a).
+    """
+    written = job.group.min_resources
+    if written is None:
+        return None
+    env = session.env
+    least = {name: value for name, value in resources.vector(written).items() if name != env.percentage_name}
+    if session.raw or not job.group.automatic or not job.tasks:
+        return least
+    first = next((task for task in job.tasks if task.status is TaskStatus.PENDING), job.tasks[0])
+    for name in (env.memory_name, env.cores_name):
+        value = first.traits.asked.get(name, 0) * job.minimum
+        if value:
+            least[name] = value
+        else:
+            least.pop(name, None)
+    return least
+
+
+def reserves_nothing(job: Job) -> bool:
+    """Tell whether a job keeps nothing for itself, whatever its phase (Q-11, Q-11a, PG-7a, devices/R-9a)."""
+    if job.phase == COMPLETED:
+        return True
+    live = [task for task in job.tasks if task.status in ALLOC or task.status is TaskStatus.PENDING]
+    if job.group.automatic and all(task.traits.refused for task in live):
+        return True
+    return job.phase == INQUEUE and not job.admitted and not job.book.reserves
+
+
+def reserved(session: Session, job: Job) -> dict[str, int]:
+    """Return what is reserved for a job beyond what it has (Q-11)."""
+    least = min_resources(session, job)
+    if least is None or reserves_nothing(job):
+        return {}
+    placed = [task for task in job.tasks if task.status in ALLOC]
+    if job.phase != INQUEUE and not (job.phase == RUNNING and len(placed) >= job.minimum):
+        return {}
+    held: dict[str, int] = {}
+    for task in placed:
+        # Shares on a card that is gone charge nothing, but they leave no reservation behind either (devices/N-21a).
+        _add(held, resources.maximum(task.charge, task.traits.asked))
+    _add(held, gated(job))
+    return {name: value - held.get(name, 0) for name, value in least.items() if value > held.get(name, 0)}
+
+
+def gated(job: Job) -> dict[str, int]:
+    """Return the requests of gated tasks, but for those that only our own gate holds (AS-12)."""
+    held = (task for task in job.tasks if task.traits.gated and task.pod.gates != (OWN_GATE,))
+    return resources.total(task.traits.asked for task in held)

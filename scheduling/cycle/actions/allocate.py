@@ -1,0 +1,212 @@
+"""allocate: tasks onto nodes, gang by gang (scheduling/AL-5 to AL-13).
+
+The best queue's best job has its turn: its tasks are placed one by one until it is ready, and then bound together; if
+it cannot become ready, everything is undone. Tasks beyond the minimum are placed one a turn, in competition with all.
+Jobs that an eviction made room for come first (PG-11c).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from typing import Any
+
+from scheduling.cycle import messages
+from scheduling.cycle.fitting import Finder, Search, choose, placement_of
+from scheduling.cycle.job import PENDING_PHASE, FitErrors, Job, Task
+from scheduling.cycle.session import Session, in_order
+from scheduling.cycle.statement import Statement
+from scheduling.objects import Queue
+from scheduling.status import TaskStatus
+
+NAME = "allocate"
+
+
+def execute(session: Session) -> None:
+    """Run the action."""
+    if "enqueue" not in session.config.actions:
+        for job in session.jobs.values():
+            if job.phase == PENDING_PHASE:
+                session.admit(job)
+    allocation = _Allocation(session)
+    allocation.keep_promises()
+    allocation.run()
+
+
+def may_be_placed(session: Session, job: Job) -> bool:
+    """Tell whether a job takes part (AL-5): admitted, valid, and with a task to place."""
+    if job.phase == PENDING_PHASE or job.undone or not any(task.waits for task in job.tasks):
+        return False
+    if session.invalid(job):
+        job.turn_failed = True
+        return False
+    return True
+
+
+class _Allocation:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tasks: dict[str, deque[Task]] = {}
+        self._queues: dict[str, list[tuple[tuple[Any, ...], Job]]] = {}
+        self._cached = session.argument(NAME, "predicateErrorCacheEnable", True)
+
+    # --- the loop over queues and jobs (AL-6) ---
+
+    def run(self) -> None:
+        for job in self._session.jobs.values():
+            if may_be_placed(self._session, job):
+                self._tasks[job.key] = deque(job.waiting())
+                self._push(job)
+        while self._queues:
+            name = min(self._queues, key=lambda name: self._session.queue_order(self._session.queues[name]))
+            queue = self._session.queues[name]
+            if self._session.overused(queue) and not self._drop(queue):
+                del self._queues[name]
+                continue
+            _, job = heapq.heappop(self._queues[name])
+            if not self._queues[name]:
+                del self._queues[name]
+            if self._turn(job) and self._tasks[job.key]:
+                self._push(job)
+
+    def _push(self, job: Job) -> None:
+        heapq.heappush(self._queues.setdefault(job.queue.name, []), (self._session.job_order(job), job))
+
+    def _drop(self, queue: Queue) -> bool:
+        """Drop the jobs of an overused queue (Q-16), each task with the queue's text (Q-24a); tell whether any is left.
+
+        A task that asks for nothing the queue limits is no matter for it (Q-10a) and goes on to the nodes.
+        """
+        left = []
+        for order, job in self._queues[queue.name]:
+            for task in self._tasks[job.key]:
+                task.refusal = self._session.allocatable(task)
+            if all(task.refusal for task in self._tasks[job.key]):
+                job.turn_failed = True
+            else:
+                left.append((order, job))
+        heapq.heapify(left)
+        self._queues[queue.name] = left
+        return bool(left)
+
+    # --- one job's turn (AL-7 to AL-9) ---
+
+    def _turn(self, job: Job) -> bool:
+        """Place what can be placed; tell whether the job may have another turn."""
+        statement = Statement(self._session)
+        finder = Finder(self._session, NAME)
+        tasks = self._tasks[job.key]
+        while tasks:
+            task = tasks.popleft()
+            if not task.waits:
+                continue
+            if self._place(statement, finder, task):
+                if self._session.ready(job):
+                    break
+            elif not self._goes_on(job, task):
+                break
+        return self._end(statement, job)
+
+    def _end(self, statement: Statement, job: Job) -> bool:
+        """AL-9."""
+        if self._session.ready(job):
+            job.turn_failed = not len(statement) and not job.ready
+            statement.commit(job)
+            return True
+        if self._session.pipelined(job):
+            statement.keep()
+            return False
+        statement.discard()
+        job.turn_failed = True
+        return False
+
+    def _place(self, statement: Statement, finder: Finder, task: Task, node: str = "") -> bool:
+        """Try to place one task, first on the given node; what stands against it is noted on the task."""
+        task.refusal, task.errors = "", None
+        if task.traits.refused:
+            return False
+        task.refusal = self._session.allocatable(task)
+        if task.refusal:
+            return False
+        if self._cached and task.role and task.role in task.job.failed_roles:
+            task.errors = FitErrors(text=messages.role_skipped(task))
+            return False
+        found = self._find(finder, task, node)
+        if not found.candidates:
+            task.refusal = found.refusal
+            task.errors = None if found.refusal else found.errors
+            return False
+        best = choose(self._session, task, found.candidates)
+        placement = placement_of(task, best)
+        (statement.allocate if best.now else statement.pipeline)(task, placement)
+        return True
+
+    @staticmethod
+    def _find(finder: Finder, task: Task, node: str) -> Search:
+        if node:
+            found = finder.only(task, node)
+            if found.candidates:
+                return found
+        return finder.find(task)
+
+    @staticmethod
+    def _goes_on(job: Job, task: Task) -> bool:
+        """Tell whether the turn goes on after a failure: not if the gang cannot succeed any more (AL-8).
+
+        A task that its queue refused is only skipped (AL-7).
+        """
+        if task.refusal or (task.errors is not None and task.errors.text):
+            return True
+        job.failed_roles.add(task.role)
+        if job.minimum >= len(job.tasks):
+            return False
+        if job.minimum < job.role_minimum:
+            left = sum(other.status is TaskStatus.PENDING and other.role not in job.failed_roles for other in job.tasks)
+            return job.ready + left >= job.minimum
+        least = job.group.min_task_member
+        return all(job.role_count(role, _COUNTED) >= least.get(role, 0) for role in sorted(job.failed_roles))
+
+    # --- places that an eviction made (PG-11c) ---
+
+    def keep_promises(self) -> None:
+        """Give promised places to whom they were promised, before all others; what cannot be kept is dropped."""
+        jobs = {task.job.key: task.job for task in self._session.tasks.values() if task.promised}
+        for job in in_order(jobs.values(), self._session):
+            if job.phase == PENDING_PHASE or job.undone or self._session.invalid(job):
+                self._drop_promises(job)
+            else:
+                self._promised_turn(job)
+
+    def _promised_turn(self, job: Job) -> None:
+        statement = Statement(self._session)
+        finder = Finder(self._session, NAME)
+        promised = [task for task in job.tasks if task.promised]
+        nodes = {task.uid: task.node for task in promised}
+        for task in promised:
+            statement.withdraw(task)
+        for task in promised:
+            self._place(statement, finder, task, nodes[task.uid])
+        for task in job.waiting():
+            if self._session.ready(job) or self._session.pipelined(job):
+                break
+            if task.uid not in nodes:
+                self._place(statement, finder, task)
+        if self._session.ready(job):
+            statement.commit(job)
+        elif self._session.pipelined(job):
+            statement.keep()
+        else:
+            statement.discard()
+            self._drop_promises(job)
+        for task in promised:
+            task.promised = task.status in (TaskStatus.PIPELINED, TaskStatus.ALLOCATED)
+
+    def _drop_promises(self, job: Job) -> None:
+        for task in job.tasks:
+            if task.promised:
+                task.promised = False
+                if task.status is TaskStatus.PIPELINED:
+                    self._session.take_off(task)
+
+
+_COUNTED = (TaskStatus.ALLOCATED, TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.SUCCEEDED)

@@ -1,0 +1,47 @@
+"""backfill: best-effort tasks onto nodes (scheduling/AL-14 to AL-16)."""
+
+from __future__ import annotations
+
+from scheduling.cycle.fitting import Finder, choose, placement_of
+from scheduling.cycle.job import PENDING_PHASE, Job, Task
+from scheduling.cycle.session import Session
+from scheduling.cycle.statement import Statement
+from scheduling.status import TaskStatus
+
+NAME = "backfill"
+
+
+def execute(session: Session) -> None:
+    """Place every best-effort task that fits somewhere; one that does not stops nobody."""
+    queues: dict[str, list[Job]] = {}
+    for job in session.jobs.values():
+        if job.phase == PENDING_PHASE or job.undone or not _tasks(job) or session.invalid(job):
+            continue
+        if not session.closed(job.queue):
+            queues.setdefault(job.queue.name, []).append(job)
+    for name in sorted(queues, key=lambda name: session.queue_order(session.queues[name])):
+        for job in sorted(queues[name], key=session.job_order):
+            finder = Finder(session, NAME)
+            for task in _tasks(job):
+                _place(session, finder, job, task)
+
+
+def _tasks(job: Job) -> list[Task]:
+    return [
+        task
+        for task in job.tasks
+        if task.status is TaskStatus.PENDING and task.traits.best_effort and not task.traits.gated
+    ]
+
+
+def _place(session: Session, finder: Finder, job: Job, task: Task) -> None:
+    found = finder.find(task)
+    if not found.candidates:
+        task.errors = found.errors
+        return
+    statement = Statement(session)
+    statement.allocate(task, placement_of(task, choose(session, task, found.candidates)))
+    if session.ready(job):
+        statement.commit(job)
+    else:
+        statement.keep()

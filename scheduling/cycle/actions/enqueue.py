@@ -1,0 +1,58 @@
+"""enqueue: which PodGroups are let in (scheduling/AL-4, PG-4, PG-4a).
+
+Queues and jobs are taken in their order; what a job reserves counts for those after it at once, and a refused one does
+not stop them.
+"""
+
+from __future__ import annotations
+
+from scheduling.config.arguments import duration
+from scheduling.cycle import messages
+from scheduling.cycle.accounts import min_resources, reserves_nothing
+from scheduling.cycle.job import INQUEUE, PENDING_PHASE, Job
+from scheduling.cycle.session import Session
+
+_TIMEOUT, _TIMEOUT_TEXT = 600_000, "10m"
+_ARGUMENT = "inqueue-timeout"
+
+
+def execute(session: Session) -> None:
+    """Judge every Pending job."""
+    arguments = session.config.action_arguments.get("enqueue", {})
+    timeout_ms = duration(arguments, _ARGUMENT, _TIMEOUT)
+    written = arguments.get(_ARGUMENT)
+    text = messages.reservation_released(written if isinstance(written, str) and timeout_ms else _TIMEOUT_TEXT)
+    if timeout_ms:
+        for job in session.jobs.values():
+            _release(session, job, timeout_ms, text)
+    waiting: dict[str, list[Job]] = {}
+    for job in session.jobs.values():
+        if job.phase == PENDING_PHASE and not job.held_back:
+            waiting.setdefault(job.queue.name, []).append(job)
+    for name in sorted(waiting, key=lambda name: session.queue_order(session.queues[name])):
+        for job in sorted(waiting[name], key=session.job_order):
+            _judge(session, job)
+
+
+def _release(session: Session, job: Job, timeout_ms: int, text: str) -> None:
+    """Take an old reservation without any task back, and keep the job out for as long as it had it (PG-4a)."""
+    since = job.book.phase_since_ms
+    if not since:
+        return
+    late = session.time_ms - since >= timeout_ms
+    if job.phase == INQUEUE and late and not job.tasks and min_resources(session, job) and not reserves_nothing(job):
+        job.phase, job.held_back = PENDING_PHASE, True
+        job.event = ("Normal", messages.UNSCHEDULABLE, text)
+    elif job.phase == PENDING_PHASE and not late and job.book.event_message == text:
+        job.held_back = True
+        job.event = (job.book.event_type, job.book.event_reason, text)
+
+
+def _judge(session: Session, job: Job) -> None:
+    job.refusal = session.closed(job.queue)
+    if job.refusal:
+        return
+    running = 0 < job.minimum <= job.ready
+    refused = job.group.automatic and bool(job.tasks) and all(task.traits.refused for task in job.tasks)
+    if running or refused or job.group.min_resources is None or session.enqueueable(job):
+        session.admit(job)

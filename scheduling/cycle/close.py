@@ -1,0 +1,173 @@
+"""The end of a cycle: phase and condition of every PodGroup, the message of every waiting pod.
+
+Sources: scheduling/PG-6 to PG-8, PG-12 to PG-16, POD-1, E-5 to E-8, EV-1, PG-3a, PG-3b, CFG-6a. What is said follows
+from the state alone, so a cycle that changes nothing says the same again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from events.records import GroupBook, PodBook
+from scheduling.cycle import messages
+from scheduling.cycle.job import COMPLETED, INQUEUE, PENDING_PHASE, RUNNING, UNKNOWN, Job, Task
+from scheduling.cycle.session import Session
+from scheduling.devices.request import demand_of
+from scheduling.state.model import CycleResult, GroupEntry, Model, PodEntry
+from scheduling.status import TaskStatus
+
+_WAITING = (TaskStatus.PENDING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED)
+
+
+def groups(session: Session) -> dict[str, GroupBook]:
+    """Return the book of every PodGroup."""
+    found = {}
+    for key in sorted(session.model.groups):
+        job = session.jobs.get(key)
+        found[key] = _book(session, job) if job else _left_out(session.model.groups[key])
+    return found
+
+
+def _left_out(entry: GroupEntry) -> GroupBook:
+    """PG-3a: its Queue does not exist."""
+    return entry.book.model_copy(
+        update={
+            "unschedulable": True,
+            "reason": messages.QUEUE_NOT_FOUND,
+            "message": messages.queue_missing(entry.group.queue),
+        }
+    )
+
+
+def _book(session: Session, job: Job) -> GroupBook:
+    before = job.book
+    condition, unschedulable = _condition(job)
+    phase = _phase(job, unschedulable)
+    kind, reason, message = _event(job, phase)
+    turned = job.turn_failed or not (job.admitted or before.reserves)
+    return GroupBook(
+        phase=phase,
+        phase_since_ms=before.phase_since_ms if phase == before.phase else session.time_ms,
+        event_type=kind,
+        event_reason=reason,
+        event_message=message,
+        reserves=phase != INQUEUE or not turned,
+        **condition,
+    )
+
+
+# --- conditions (PG-12 to PG-16) ---
+
+
+def _condition(job: Job) -> tuple[dict[str, Any], bool]:
+    """Return the condition's fields, and whether Unschedulable was set in this cycle."""
+    before = job.book
+    if job.tasks and job.filled:
+        # The older condition is taken back, not left True beside the new one (PG-16).
+        older = None if before.unschedulable is None else False
+        reason = messages.TASKS_READY if older is False else ""
+        return {"unschedulable": older, "reason": reason, "message": "", "scheduled": True}, False
+    if job.tasks and not _only_terminating(job):
+        return {
+            "unschedulable": True,
+            "reason": messages.NOT_ENOUGH_RESOURCES,
+            "message": messages.condition(job),
+            "scheduled": before.scheduled,
+        }, True
+    kept = {"unschedulable": before.unschedulable, "reason": before.reason, "message": before.message}
+    if before.reason == messages.QUEUE_NOT_FOUND:
+        kept = {"unschedulable": False, "reason": "", "message": ""}
+    return {**kept, "scheduled": before.scheduled}, False
+
+
+def _only_terminating(job: Job) -> bool:
+    """Tell whether a job is not ready only because scheduled tasks are terminating (PG-13)."""
+    releasing = job.releasing_with_node
+    return releasing > 0 and not job.pending and not job.pipelined and job.scheduled + releasing >= job.minimum
+
+
+# --- phases (PG-6 to PG-7a) ---
+
+
+def _phase(job: Job, unschedulable: bool) -> str:
+    if unschedulable and job.count((TaskStatus.RUNNING,)):
+        return UNKNOWN
+    scheduled = job.scheduled + job.releasing_with_node
+    if job.done == len(job.tasks):
+        # All have ended, or there is none: Completed stays so when its finished pods are deleted (PG-7a).
+        if job.phase == COMPLETED or (job.tasks and scheduled >= job.minimum):
+            return COMPLETED
+    elif scheduled and scheduled >= job.minimum:
+        return RUNNING
+    return INQUEUE if job.phase == INQUEUE else PENDING_PHASE
+
+
+# --- events (E-5 to E-8, EV-1) ---
+
+
+def _event(job: Job, phase: str) -> tuple[str, str, str]:
+    """Return the newest event of the PodGroup; it is recorded when its text changes."""
+    if job.event is not None:
+        return job.event
+    before = job.book
+    if phase in (RUNNING, COMPLETED):
+        if phase != before.phase:
+            return "Normal", "Scheduled", messages.READY
+    elif job.pending or (job.tasks and not job.filled):
+        return "Warning", messages.UNSCHEDULABLE, messages.event(job)
+    return before.event_type, before.event_reason, before.event_message
+
+
+# --- pods (POD-1, PG-3a, PG-3b) ---
+
+
+def pods(session: Session) -> dict[str, PodBook]:
+    """Return the book of every waiting pod of ours that belongs to a PodGroup."""
+    model = session.model
+    found: dict[str, PodBook] = {}
+    for job in session.jobs.values():
+        detail = ""
+        for task in job.tasks:
+            if task.status in _WAITING:
+                detail = detail or messages.job_detail(job)
+                found[task.uid] = _pod_book(task, detail)
+    for key in sorted(model.members):
+        if key not in session.jobs:
+            for uid in sorted(model.members[key]):
+                if model.pods[uid].status is TaskStatus.PENDING:
+                    found[uid] = _stray(model, key, model.pods[uid])
+    return found
+
+
+def _pod_book(task: Task, detail: str) -> PodBook:
+    warnings = list(task.traits.demand.warnings)
+    nominated = task.node if task.promised else task.book.nominated_node
+    if task.traits.gated:
+        return PodBook(warnings=warnings, nominated_node=nominated)
+    reason, message = messages.pod_reason(task, detail)
+    return PodBook(reason=reason, message=message, nominated_node=nominated, warnings=warnings)
+
+
+def _stray(model: Model, key: str, entry: PodEntry) -> PodBook:
+    """Return the book of a pod whose PodGroup, or whose Queue, does not exist."""
+    demand = demand_of(entry.pod, model.env)
+    if entry.pod.gates:
+        return PodBook(warnings=list(demand.warnings))
+    group = model.groups.get(key)
+    text = messages.queue_missing_for(key, group.group.queue) if group else messages.group_missing(key)
+    return PodBook(reason=messages.UNSCHEDULABLE, message=demand.refusal or text, warnings=list(demand.warnings))
+
+
+def without_configuration(model: Model, message: str) -> CycleResult:
+    """Return the result while nothing may be decided (CFG-6a): all that waits says why, all else stays."""
+    waiting = {}
+    for uid in sorted(model.pods):
+        entry = model.pods[uid]
+        if model.ours(entry.pod) and entry.status is TaskStatus.PENDING and not entry.pod.gates:
+            waiting[uid] = entry.book.model_copy(update={"reason": messages.UNSCHEDULABLE, "message": message})
+    return CycleResult(
+        groups={key: model.groups[key].book for key in sorted(model.groups)},
+        pods=waiting,
+        promises=list(model.promises.values()),
+        search_start=model.search_start,
+    )

@@ -1,0 +1,197 @@
+"""Where a task fits, and the best place among them (scheduling/AL-7, AL-17 to AL-23, Q-17a).
+
+A node is judged against two futures. What is bound now must fit what is idle, with the shares of terminating pods
+still held (F-6); what is only promised (pipelined) may use what they will leave. Promised shares count as taken in
+both, so nobody is bound on a card that another task is waiting for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from scheduling import resources
+from scheduling.cycle.job import FitErrors, Placement, Task
+from scheduling.cycle.plugin import Refused
+from scheduling.devices.books import Fit, Misfit, NodeDevices
+from scheduling.nodes.predicates import resource_fit
+from scheduling.nodes.search import Search as NodeSearch
+from scheduling.nodes.view import NodeView
+from scheduling.status import TaskStatus
+
+if TYPE_CHECKING:
+    from scheduling.cycle.session import Session
+
+_UNRESOLVABLE = 3  # devices/C-31
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that takes the task: ``now`` on what is idle, else on what is being released. ``fit`` are its cards."""
+
+    view: NodeView
+    now: bool
+    fit: Fit | None
+
+
+@dataclass
+class Search:
+    """What a search found: candidates in visiting order, or why there are none.
+
+    ``refusal`` is the queue's text if nodes were passed over for its hard limit (Q-17a).
+    """
+
+    candidates: list[Candidate] = field(default_factory=list)
+    errors: FitErrors = field(default_factory=FitErrors)
+    refusal: str = ""
+
+
+def _books(session: Session, view: NodeView) -> tuple[NodeDevices, NodeDevices]:
+    """Return the devices now, and once all that terminates is gone (devices/A-16: for promises only)."""
+    planned = session.planned.get(view.name, {})
+    if not planned and not view.releasing:
+        return view.devices, view.devices
+    known = session.device_books.get(view.name)
+    if known is not None and known[0] is view and known[1] is planned:
+        return known[2]
+    now, later = view.devices, view.devices
+    for uid, task in view.tasks.items():
+        if task.status is TaskStatus.RELEASING:
+            later = later.without_claim(uid)
+    for claim in planned.values():
+        now, later = now.with_claim(claim), later.with_claim(claim)
+    session.device_books[view.name] = (view, planned, (now, later))
+    return now, later
+
+
+def fits_idle(task: Task, view: NodeView) -> bool:
+    """Tell whether a task's request fits what is idle (AL-22)."""
+    return not resources.exceeded(task.traits.request, view.idle, task.traits.request)
+
+
+def device_fit(session: Session, task: Task, view: NodeView) -> tuple[bool, Fit | Misfit]:
+    """Return whether the task may be bound now, and the cards that it gets now, else later."""
+    now, later = _books(session, view)
+    fit = now.fit(task.traits.demand)
+    if isinstance(fit, Fit) and fits_idle(task, view):
+        return True, fit
+    return False, fit if later is now else later.fit(task.traits.demand)
+
+
+def refused_by_devices(answer: Misfit) -> Refused:
+    """Return a misfit as what the node says (devices/F-6)."""
+    return Refused(answer.reason, answer.detail, answer.code != _UNRESOLVABLE)
+
+
+def judge(session: Session, task: Task, view: NodeView) -> Candidate | Refused:
+    """Judge one node: resources first, then the filters in tier order (AL-19).
+
+    The cards are looked at whatever is configured: a pod that asks for some is never bound without (devices/R-1a).
+    """
+    short = resource_fit(task.traits.request, view)
+    if short is not None:
+        return Refused(short)
+    refused = session.check(task, view)
+    if refused is not None:
+        return refused
+    if task.traits.demand.kind == "none":
+        return Candidate(view, fits_idle(task, view), None)
+    now, fit = device_fit(session, task, view)
+    return refused_by_devices(fit) if isinstance(fit, Misfit) else Candidate(view, now, fit)
+
+
+class Finder:
+    """Searches nodes for one job's turn, with the turn's failure cache (AL-21)."""
+
+    def __init__(self, session: Session, action: str) -> None:
+        self._session = session
+        self._cached = session.argument(action, "predicateErrorCacheEnable", True)
+        self._failed: dict[str, dict[str, Refused]] = {}
+        options = NodeSearch.of(session.config.action_arguments.get("allocate", {}))
+        self._sampling, self._wanted = options.sampling, options.enough(len(session.names))
+
+    def find(self, task: Task) -> Search:
+        """Return where a task fits. A nominated node that still fits is the only one (AL-7)."""
+        prepared = self._session.prepare(task)
+        if prepared:
+            names = self._session.names
+            return Search(errors=FitErrors(len(names), {prepared: len(names)}))
+        nominated = task.pod.nominated_node or task.book.nominated_node
+        if nominated in self._session.views and self._session.views[nominated].node is not None:
+            found = self._search(task, iter([nominated]), 1)
+            if found.candidates:
+                return found
+        return self._search(task, self._round(), self._wanted)
+
+    def only(self, task: Task, node: str) -> Search:
+        """Return whether a task fits one node."""
+        view = self._session.views.get(node)
+        if view is None or view.node is None:
+            return Search()
+        return self._search(task, iter([node]), 1)
+
+    def _round(self) -> Iterator[str]:
+        """Visit the nodes in name order; where only some are looked at, from where the last search ended (AL-18)."""
+        names = self._session.names
+        if not self._sampling:
+            yield from names
+            return
+        start = self._session.search_start % len(names) if names else 0
+        for index in range(len(names)):
+            self._session.search_start = (start + index + 1) % len(names)
+            yield names[(start + index) % len(names)]
+
+    def _search(self, task: Task, names: Iterator[str], wanted: int) -> Search:
+        found = Search()
+        failures: list[tuple[str, Refused]] = []
+        for name in names:
+            answer = self._judge(task, name)
+            if isinstance(answer, Refused):
+                failures.append((name, answer))
+                continue
+            over = self._session.holds(task, answer.fit.charge) if answer.fit else ""
+            if over:
+                found.refusal = found.refusal or over
+                continue
+            found.candidates.append(answer)
+            if len(found.candidates) >= wanted:
+                break
+        if not found.candidates:
+            found.errors = _errors(failures)
+        return found
+
+    def _judge(self, task: Task, name: str) -> Candidate | Refused:
+        known = self._failed.get(task.role, {}).get(name) if task.role and self._cached else None
+        if known is not None:
+            return known
+        answer = judge(self._session, task, self._session.views[name])
+        if isinstance(answer, Refused) and task.role and self._cached:
+            self._failed.setdefault(task.role, {})[name] = answer
+        return answer
+
+
+def _errors(failures: list[tuple[str, Refused]]) -> FitErrors:
+    counts: dict[str, int] = {}
+    for _, refused in failures:
+        counts[refused.reason] = counts.get(refused.reason, 0) + 1
+    details = sorted((name, refused.detail) for name, refused in failures if refused.detail)
+    return FitErrors(len(failures), counts, tuple(details[:5]))
+
+
+def choose(session: Session, task: Task, candidates: list[Candidate]) -> Candidate:
+    """Return the best candidate: idle before future idle (AL-22), then score, then name (AL-23, devices/F-14)."""
+    group = [item for item in candidates if item.now] or candidates
+    if len(group) == 1:
+        return group[0]
+    scores = session.scores(task, [item.view for item in group])
+    return min(group, key=lambda item: (-scores[item.view.name], item.view.name))
+
+
+def placement_of(task: Task, candidate: Candidate) -> Placement:
+    """Return what placing a task on a candidate means; with ``raw`` accounting it is charged as asked (Q-21)."""
+    fit = candidate.fit
+    if fit is None:
+        return Placement(candidate.view.name, charge=task.traits.asked)
+    charge = task.traits.asked if task.traits.raw else fit.charge
+    return Placement(candidate.view.name, fit.allocation, fit.gpu_index, fit.score, charge)

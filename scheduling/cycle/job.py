@@ -1,0 +1,210 @@
+"""Tasks and jobs: the pods and PodGroups of one cycle (scheduling section 0.1).
+
+A task's status changes while the cycle tries things out; everything that the rules count is kept in its job, so that
+asking whether a gang is ready costs nothing. Only ``Session`` changes a status, and ``Statement`` undoes it exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from events.records import GroupBook, PodBook
+from scheduling.cycle.traits import Traits
+from scheduling.objects import Pod, PodGroup, Queue
+from scheduling.resources import EMPTY, Vector
+from scheduling.state.model import GroupEntry
+from scheduling.status import DONE, READY, SCHED, VALID, TaskStatus
+
+PENDING_PHASE, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a trial puts a task: the cards (or legacy card indices) with it, and what its queue is charged for it."""
+
+    node: str
+    allocation: str = ""
+    gpu_index: str = ""
+    score: int = 0
+    charge: Vector = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FitErrors:
+    """Why no node takes a task (MSG-5): nodes that recorded a reason, how many each reason, and details for users.
+
+    ``text`` stands for the whole where no node was looked at.
+    """
+
+    nodes: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    details: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """One pod of a job. ``charge`` is what its queue is charged for it: as asked, exact once cards are chosen (Q-21).
+
+    ``trial`` is what was last tried in this cycle (status and node), remembered when it is undone (AL-11).
+    ``refusal`` is the text of the queue that refused it (Q-24, Q-24a). ``promised`` marks a place that an eviction
+    made for it (PG-11c).
+    """
+
+    job: Job
+    pod: Pod
+    traits: Traits
+    book: PodBook
+    status: TaskStatus
+    node: str
+    charge: Vector
+    placement: Placement | None = None
+    trial: tuple[TaskStatus, str] | None = None
+    errors: FitErrors | None = None
+    refusal: str = ""
+    promised: bool = False
+
+    @property
+    def uid(self) -> str:
+        return self.pod.uid
+
+    @property
+    def name(self) -> str:
+        return self.pod.name
+
+    @property
+    def role(self) -> str:
+        return self.traits.role
+
+    @property
+    def waits(self) -> bool:
+        """Pending, and allocate may place it: neither best-effort nor gated (AL-5)."""
+        return self.status is TaskStatus.PENDING and not self.traits.best_effort and not self.traits.gated
+
+
+@dataclass(eq=False)
+class Job:
+    """One PodGroup with its tasks in task order, and the counts that the gang rules ask for.
+
+    ``minimum`` is what the gang needs at least (minMember). ``turn_failed`` is true once an allocate turn of it ended
+    without placement (Q-11a). ``refusal`` is why it was not admitted (Q-24a), ``event`` what is recorded for it
+    (E-7, E-8, PG-4a). ``held_back`` jobs are not judged by enqueue (PG-4a); ``undone`` ones lose their bound members
+    in this cycle (F-2).
+    """
+
+    key: str
+    entry: GroupEntry
+    queue: Queue
+    priority: int
+    phase: str
+    tasks: list[Task] = field(default_factory=list)
+    turn_failed: bool = False
+    refusal: str = ""
+    event: tuple[str, str, str] | None = None
+    admitted: bool = False
+    held_back: bool = False
+    undone: bool = False
+    counts: dict[TaskStatus, int] = field(default_factory=dict)
+    roles: dict[str, dict[TaskStatus, int]] = field(default_factory=dict)
+    best_effort: dict[str, int] = field(default_factory=dict)
+    failed_roles: set[str] = field(default_factory=set)
+
+    @property
+    def group(self) -> PodGroup:
+        return self.entry.group
+
+    @property
+    def book(self) -> GroupBook:
+        return self.entry.book
+
+    @property
+    def minimum(self) -> int:
+        return self.group.min_member
+
+    @property
+    def role_minimum(self) -> int:
+        """The sum of all minTaskMember."""
+        return sum(self.group.min_task_member.values())
+
+    @property
+    def by_role(self) -> bool:
+        """Tell whether the minima of the roles count (PG-10): not if minMember is below their sum."""
+        return bool(self.group.min_task_member) and self.minimum >= self.role_minimum
+
+    def add(self, task: Task) -> None:
+        """Take in a task of the snapshot."""
+        self.tasks.append(task)
+        self._count(task, 1)
+
+    def set_status(self, task: Task, status: TaskStatus) -> None:
+        """Change a task's status, counts included."""
+        self._count(task, -1)
+        task.status = status
+        self._count(task, 1)
+
+    def _count(self, task: Task, by: int) -> None:
+        self.counts[task.status] = self.counts.get(task.status, 0) + by
+        role = self.roles.setdefault(task.role, {})
+        role[task.status] = role.get(task.status, 0) + by
+        if task.status is TaskStatus.PENDING and task.traits.best_effort:
+            self.best_effort[task.role] = self.best_effort.get(task.role, 0) + by
+
+    def count(self, statuses: Iterable[TaskStatus]) -> int:
+        """Return how many tasks have one of these statuses."""
+        return sum(self.counts.get(status, 0) for status in statuses)
+
+    def role_count(self, role: str, statuses: Iterable[TaskStatus]) -> int:
+        """Return how many tasks of a role have one of these statuses."""
+        found = self.roles.get(role, {})
+        return sum(found.get(status, 0) for status in statuses)
+
+    @property
+    def ready(self) -> int:
+        return self.count(READY)
+
+    @property
+    def valid(self) -> int:
+        return self.count(VALID)
+
+    @property
+    def scheduled(self) -> int:
+        return self.count(SCHED)
+
+    @property
+    def done(self) -> int:
+        return self.count(DONE)
+
+    @property
+    def pipelined(self) -> int:
+        return self.counts.get(TaskStatus.PIPELINED, 0)
+
+    @property
+    def pending(self) -> int:
+        return self.counts.get(TaskStatus.PENDING, 0)
+
+    @property
+    def pending_best_effort(self) -> int:
+        return sum(self.best_effort.values())
+
+    @property
+    def releasing_with_node(self) -> int:
+        return sum(task.status is TaskStatus.RELEASING and bool(task.node) for task in self.tasks)
+
+    @property
+    def filled(self) -> bool:
+        """Tell whether enough tasks are READY, best-effort ones still Pending included (counting part of PG-10)."""
+        return self.ready + self.pending_best_effort >= self.minimum
+
+    def waiting(self) -> list[Task]:
+        """Return the tasks that allocate may place, in task order."""
+        return [task for task in self.tasks if task.waits]
+
+
+def held(tasks: Iterable[Task]) -> Vector:
+    """Return the sum of what tasks are charged."""
+    total: dict[str, int] = {}
+    for task in tasks:
+        for name, value in task.charge.items():
+            total[name] = total.get(name, 0) + value
+    return total or EMPTY

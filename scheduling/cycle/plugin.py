@@ -1,0 +1,164 @@
+"""What a plugin may answer, and the switch that each answer has (scheduling/CFG-2, section 1.3).
+
+A plugin overrides the answers that it gives; an answer that is not overridden is never asked. ``Session`` combines
+the answers of all tiers. Keys of an order are compared as they are: a plugin returns something comparable, smaller
+first, of one type for all that it orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from scheduling.config.model import PluginOption
+from scheduling.nodes.view import NodeView
+from scheduling.objects import Queue
+from scheduling.resources import Vector
+
+if TYPE_CHECKING:
+    from scheduling.cycle.job import Job, Task
+    from scheduling.cycle.session import Session
+
+
+class Vote(IntEnum):
+    """An answer to "may this job be enqueued", "is this job pipelined"."""
+
+    NO = -1
+    ABSTAIN = 0
+    YES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A node does not take a task: the word of POD-4, and what users are told besides (devices/F-6).
+
+    ``resolvable`` is false where room that is made on the node cannot help (devices/C-31 code 3).
+    """
+
+    reason: str
+    detail: str = ""
+    resolvable: bool = True
+
+
+#: The switch of each answer (CFG-2); None: it has none (CFG-13, job valid).
+SWITCHES: Final[Mapping[str, str | None]] = {
+    "queue_key": "enableQueueOrder",
+    "job_key": "enableJobOrder",
+    "task_key": "enableTaskOrder",
+    "prepare": "enablePredicate",
+    "check": "enablePredicate",
+    "scores": "enableNodeOrder",
+    "valid": None,
+    "ready": "enableJobReady",
+    "pipelined": "enableJobPipelined",
+    "starving": "enableJobStarving",
+    "enqueueable": "enableJobEnqueued",
+    "enqueued": "enableJobEnqueued",
+    "overused": "enabledOverused",
+    "allocatable": "enabledAllocatable",
+    "holds": "enabledAllocatable",
+    "preemptive": "enablePreemptive",
+    "preemptable": "enablePreemptable",
+    "reclaimable": "enableReclaimable",
+    "victims": "enabledVictim",
+    "allocated": None,
+    "deallocated": None,
+}
+
+
+class Plugin:
+    """Base of all plugins; its answers are never asked. One object lives for one cycle."""
+
+    name = ""
+
+    def __init__(self, session: Session, option: PluginOption) -> None:
+        self.session = session
+        self.option = option
+        self.arguments: Mapping[str, Any] = option.arguments
+        self.opened()
+
+    def opened(self) -> None:
+        """Read arguments and the snapshot: jobs, tasks and nodes are there, nothing was tried yet."""
+
+    def queue_key(self, queue: Queue) -> Any:
+        """Place of a queue in the order of queues."""
+        return 0
+
+    def job_key(self, job: Job) -> Any:
+        """Place of a job in the order of jobs."""
+        return 0
+
+    def task_key(self, task: Task) -> Any:
+        """Place of a task in its job."""
+        return 0
+
+    def prepare(self, task: Task) -> str:
+        """Pre-predicate: why no node can do, empty if some may (AL-7)."""
+        return ""
+
+    def check(self, task: Task, view: NodeView) -> Refused | None:
+        """Predicate: why this node does not take the task, None if it may (AL-19)."""
+        return None
+
+    def scores(self, task: Task, views: Sequence[NodeView]) -> Mapping[str, int]:
+        """Score by node name, in thousandths (AL-23)."""
+        return {}
+
+    def valid(self, job: Job) -> str:
+        """Why a job cannot be scheduled as it is (PG-9), empty if it can."""
+        return ""
+
+    def ready(self, job: Job) -> bool:
+        """Whether what is placed of a job may be bound (PG-10)."""
+        return True
+
+    def pipelined(self, job: Job) -> Vote:
+        """Whether what is placed and promised suffices (PG-11)."""
+        return Vote.ABSTAIN
+
+    def starving(self, job: Job) -> bool:
+        """Whether a job may make room for itself (PG-11)."""
+        return True
+
+    def enqueueable(self, job: Job) -> Vote:
+        """Whether a job may pass from Pending to Inqueue (PG-4). A no leaves its text with ``session.refuse``."""
+        return Vote.ABSTAIN
+
+    def enqueued(self, job: Job) -> None:
+        """A job was admitted: what it reserves counts from now on (Q-18)."""
+
+    def overused(self, queue: Queue) -> bool:
+        """Whether a queue gets nothing more in this cycle (Q-16)."""
+        return False
+
+    def allocatable(self, task: Task) -> str:
+        """Why the queue does not take one more task of this size (Q-17), empty if it does."""
+        return ""
+
+    def holds(self, task: Task, charge: Vector) -> str:
+        """Why the queue does not take a task that would really hold this (Q-17a), empty if it does."""
+        return ""
+
+    def preemptive(self, queue: Queue, task: Task) -> bool:
+        """Whether a queue may take room from others for a task (reclaim)."""
+        return True
+
+    def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
+        """Whom of the candidates the preemptor may evict (PG-11a)."""
+        return []
+
+    def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
+        """Whom of the candidates another queue's task may evict (PG-11a)."""
+        return []
+
+    def victims(self) -> list[Task]:
+        """Tasks that must go whoever needs the room (tdm, rescheduling)."""
+        return []
+
+    def allocated(self, task: Task) -> None:
+        """A task was placed or promised: ``task.charge`` is what it holds."""
+
+    def deallocated(self, task: Task) -> None:
+        """A task lost its place: evicted, or a trial undone; ``task.charge`` is what it held."""

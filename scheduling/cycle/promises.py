@@ -1,0 +1,45 @@
+"""Places that evictions made are kept from cycle to cycle (scheduling/PG-11c).
+
+At the beginning of a cycle each promise stands on its node, its cards and in its queue as a pipelined task does;
+allocate gives it to its task before all others. At the end, what is still promised is told again.
+"""
+
+from __future__ import annotations
+
+from events.records import Promise
+from scheduling.cycle.job import Placement, Task
+from scheduling.cycle.session import Session
+from scheduling.devices.claims import planned_claim
+from scheduling.resources import Vector
+from scheduling.status import TaskStatus
+
+
+def restore(session: Session) -> None:
+    """Put every promise that can still be kept in its place."""
+    for uid, promise in session.model.promises.items():
+        task, view = session.tasks.get(uid), session.views.get(promise.node)
+        if task is None or not task.waits or view is None or view.node is None:
+            continue
+        placement = Placement(promise.node, promise.allocation, charge=_charge(session, task, promise))
+        session.put(task, TaskStatus.PIPELINED, placement)
+        task.promised = True
+
+
+def _charge(session: Session, task: Task, promise: Promise) -> Vector:
+    if session.raw or not promise.allocation:
+        return task.traits.asked
+    claim = planned_claim(task.pod, session.env, promise.allocation, "")
+    held = session.views[promise.node].devices.with_claim(claim).charge(task.uid)
+    return task.traits.asked if held is None else held
+
+
+def standing(session: Session) -> list[Promise]:
+    """Return what is promised now: older promises first, in their order."""
+    known = [uid for uid in session.model.promises if uid in session.tasks]
+    new = sorted(uid for uid, task in session.tasks.items() if task.promised and uid not in session.model.promises)
+    tasks = (session.tasks[uid] for uid in (*known, *new))
+    return [
+        Promise(uid=task.uid, node=task.placement.node, allocation=task.placement.allocation)
+        for task in tasks
+        if task.promised and task.placement and task.status in (TaskStatus.PIPELINED, TaskStatus.ALLOCATED)
+    ]

@@ -1,0 +1,40 @@
+"""One cycle from beginning to end (scheduling/AL-2). Pure: the state is read, never changed."""
+
+from __future__ import annotations
+
+from scheduling.config.parse import default_config
+from scheduling.cycle import close, messages, promises, snapshot, undo
+from scheduling.cycle.actions import ACTIONS
+from scheduling.cycle.plugins import PLUGINS
+from scheduling.cycle.session import Session
+from scheduling.cycle.traits import Memo
+from scheduling.state.model import CycleResult, Model
+
+
+def run(model: Model, time_ms: int, memo: Memo | None = None) -> CycleResult:
+    """Return what one scheduling pass over a state finds at this time (Unix milliseconds).
+
+    ``memo`` may be handed from cycle to cycle of one process; it saves work and never changes a result.
+    """
+    if model.config is None and model.config_report.errors:
+        return close.without_configuration(model, messages.no_configuration(model.config_report.errors))
+    memo = memo or Memo()
+    memo.forget(model.pods)
+    config = model.config or default_config()
+    session = Session(model, config, snapshot.take(model, config, memo), time_ms)
+    session.open(PLUGINS)
+    promises.restore(session)
+    undo.undo_hopeless(session)
+    for action in config.actions:
+        execute = ACTIONS.get(action)
+        if execute is not None:
+            execute(session)
+    undo.undo_stuck(session)
+    return CycleResult(
+        gangs=session.gangs,
+        evictions=session.evictions,
+        groups=close.groups(session),
+        pods=close.pods(session),
+        promises=promises.standing(session),
+        search_start=session.search_start,
+    )

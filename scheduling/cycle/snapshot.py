@@ -1,0 +1,83 @@
+"""The jobs, tasks and queues of one cycle, out of the folded state (scheduling/AL-1, PG-3, AS-1, AS-2).
+
+Left out are PodGroups whose Queue does not exist and pods whose PodGroup does not exist; the close of the cycle says
+so on them (PG-3a, PG-3b).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scheduling.config.model import SchedulerConfig
+from scheduling.cycle.job import PENDING_PHASE, Job, Task
+from scheduling.cycle.traits import Memo
+from scheduling.objects import PriorityClass, Queue
+from scheduling.resources import Vector
+from scheduling.state.model import GroupEntry, Model, PodEntry
+from scheduling.status import TERMINAL, TaskStatus
+
+#: Plugins that account queues, and their argument for how (Q-21).
+_QUEUE_PLUGINS = ("proportion", "capacity")
+_ACCOUNTING = "queue.vgpuAccounting"
+
+
+@dataclass
+class Snapshot:
+    """Jobs by PodGroup key, in key order; the queues that they are in; all their tasks by pod uid."""
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    queues: dict[str, Queue] = field(default_factory=dict)
+    tasks: dict[str, Task] = field(default_factory=dict)
+
+
+def raw_accounting(config: SchedulerConfig) -> bool:
+    """Tell whether queues are charged as the reference does (Q-21, ``queue.vgpuAccounting: raw``)."""
+    options = (config.plugin(name) for name in _QUEUE_PLUGINS)
+    return any(option is not None and option.arguments.get(_ACCOUNTING) == "raw" for option in options)
+
+
+def take(model: Model, config: SchedulerConfig, memo: Memo) -> Snapshot:
+    """Return the snapshot of a state."""
+    snapshot = Snapshot()
+    raw = raw_accounting(config)
+    default_class = _default_class(model)
+    for key in sorted(model.groups):
+        entry = model.groups[key]
+        queue = model.queues.get(entry.group.queue)
+        if queue is None:
+            continue
+        job = Job(key, entry, queue, _priority(model, entry, default_class), entry.book.phase or PENDING_PHASE)
+        for uid in sorted(model.members.get(key, ())):
+            task = _task(model, job, model.pods[uid], memo, raw)
+            job.add(task)
+            snapshot.tasks[uid] = task
+        snapshot.jobs[key] = job
+        snapshot.queues.setdefault(queue.name, queue)
+    return snapshot
+
+
+def _default_class(model: Model) -> PriorityClass | None:
+    """Return the cluster's global default class (PG-3); of several the highest, then the first by name."""
+    classes = [item for item in model.priority_classes.values() if item.global_default]
+    return min(classes, key=lambda item: (-item.value, item.name), default=None)
+
+
+def _priority(model: Model, entry: GroupEntry, default: PriorityClass | None) -> int:
+    found = model.priority_classes.get(entry.group.priority_class) or default
+    return found.value if found else 0
+
+
+def _task(model: Model, job: Job, entry: PodEntry, memo: Memo, raw: bool) -> Task:
+    traits = memo.traits_of(entry.pod, model.env, raw)
+    status, node = entry.status, entry.node
+    charge = _charge(model, entry, status, node, traits.asked, raw)
+    return Task(job, entry.pod, traits, entry.book, status, node, charge)
+
+
+def _charge(model: Model, entry: PodEntry, status: TaskStatus, node: str, asked: Vector, raw: bool) -> Vector:
+    """Return what a task's queue is charged: what its devices hold once it is placed, else as asked (R-13, A-4a)."""
+    if raw or not node or status in TERMINAL:
+        return asked
+    view = model.nodes.get(node)
+    found = view.devices.charge(entry.pod.uid) if view else None
+    return asked if found is None else found

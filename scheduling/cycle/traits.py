@@ -1,0 +1,112 @@
+"""What a pod is for the scheduler, whatever happens in a cycle: role, priority, request, demand of devices.
+
+Sources: scheduling/AS-9 to AS-12, R-2, R-6, Q-20, Q-21. All of it follows from the pod and the device environment, so
+it may be remembered between cycles (``Memo``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from events import names
+from scheduling import resources
+from scheduling.config.arguments import as_boolean
+from scheduling.devices.environment import DeviceEnv
+from scheduling.devices.request import Demand, demand_of, node_request
+from scheduling.objects import Pod
+from scheduling.resources import Vector
+
+#: Our own gate: it alone does not take a pod's request out of the reservation (AS-12).
+OWN_GATE = "scheduling.volcano.sh/queue-allocation-gate"
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """``asked`` is what its queue is charged before placement (Q-21), ``request`` what a node must have (R-11)."""
+
+    request: Vector
+    demand: Demand
+    asked: Vector
+    role: str
+    priority: int
+    best_effort: bool
+    gated: bool
+    preemptable: bool
+    revocable: bool
+    raw: bool = False
+
+    @property
+    def refused(self) -> str:
+        """Why no node and no queue matters (devices/R-9a), empty if it may run."""
+        return self.demand.refusal or ""
+
+
+def _value(pod: Pod, key: str) -> str | None:
+    found = pod.annotations.get(key)
+    return pod.labels.get(key) if found is None else found
+
+
+def role_of(pod: Pod) -> str:
+    """Return the task role (AS-9): annotation, else label."""
+    return pod.annotations.get(names.TASK_SPEC) or pod.labels.get(names.TASK_SPEC, "")
+
+
+def priority_of(pod: Pod) -> int:
+    """Return the task priority (AS-10)."""
+    text = pod.annotations.get(names.TASK_PRIORITY, "").strip()
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return 1 if pod.priority is None else pod.priority
+
+
+def preemptable(annotations: Mapping[str, str], labels: Mapping[str, str], default: bool) -> bool:
+    """Return whether an object may be a victim (AS-11): annotation then label, what cannot be read is false."""
+    text = annotations.get(names.PREEMPTABLE, labels.get(names.PREEMPTABLE))
+    return default if text is None else as_boolean(text) is True
+
+
+def traits_of(pod: Pod, env: DeviceEnv, raw: bool = False) -> Traits:
+    """Return the traits of a pod. ``raw`` charges its requests as they are (Q-21, ``queue.vgpuAccounting: raw``)."""
+    demand = demand_of(pod, env)
+    request = node_request(pod, env)
+    marked = _value(pod, names.PREEMPTABLE)
+    return Traits(
+        request=request,
+        demand=demand,
+        asked=request if raw or demand.refusal else demand.charge_before(env),
+        role=role_of(pod),
+        priority=priority_of(pod),
+        best_effort=resources.is_best_effort(request) and not demand.refusal,
+        gated=bool(pod.gates),
+        preemptable=preemptable(pod.annotations, pod.labels, default=True),
+        revocable=_value(pod, names.REVOCABLE_ZONE) == "*" or (marked is not None and as_boolean(marked) is True),
+        raw=raw,
+    )
+
+
+@dataclass
+class Memo:
+    """What earlier cycles found out and still holds. It makes a cycle faster and never changes its result."""
+
+    env: DeviceEnv | None = None
+    raw: bool = False
+    traits: dict[str, tuple[Pod, Traits]] = field(default_factory=dict)
+
+    def traits_of(self, pod: Pod, env: DeviceEnv, raw: bool) -> Traits:
+        """Return the traits of a pod, worked out once for each form of it."""
+        if env is not self.env or raw != self.raw:
+            self.env, self.raw, self.traits = env, raw, {}
+        known = self.traits.get(pod.uid)
+        if known is not None and known[0] is pod:
+            return known[1]
+        traits = traits_of(pod, env, raw)
+        self.traits[pod.uid] = (pod, traits)
+        return traits
+
+    def forget(self, alive: Mapping[str, object]) -> None:
+        """Drop what belongs to pods that are gone, once it is more than half."""
+        if len(self.traits) > 2 * len(alive) + 64:
+            self.traits = {uid: item for uid, item in self.traits.items() if uid in alive}
