@@ -16,6 +16,7 @@ import structlog
 
 from adapters.clock import Clock
 from adapters.cluster.mirror import Change, Mirror
+from adapters.cluster.reflector import Reflector
 from adapters.cluster.port import ClusterApi
 from events import names
 from events.kinds import (
@@ -110,6 +111,11 @@ class ControllerManager:
         """When time alone will give something to do; None if it will not."""
         times = [later.due_ms for later in self._work.due] + [item.due_ms for item in self._work.parked.values()]
         return min(times, default=None)
+
+    @property
+    def reflectors(self) -> Sequence[Reflector]:
+        """The reflectors, for who waits until one of them has news."""
+        return self._mirror.reflectors
 
     async def close(self) -> None:
         await self._mirror.close()

@@ -16,6 +16,7 @@ from typing import Literal
 from adapters.clock import Clock
 from adapters.cluster.mirror import Change, Mirror
 from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
+from adapters.cluster.reflector import Reflector
 from events import names
 from events.canonical import Json
 from events.kinds import CONFIG_MAP, NODE, POD
@@ -82,6 +83,11 @@ class NodeAgents:
         node = self._mirror.get(NODE, "", node_of(pod))
         variables = environment(pod, node, container, self._config())
         return "".join(f"{name}={variables[name]}\n" for name in sorted(variables))
+
+    @property
+    def reflectors(self) -> Sequence[Reflector]:
+        """The reflectors, for who waits until one of them has news."""
+        return self._mirror.reflectors
 
     async def close(self) -> None:
         await self._mirror.close()

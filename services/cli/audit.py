@@ -1,0 +1,67 @@
+"""``gpuledger audit verify``: the chain is intact, and every decision decided again is equal, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from adapters.log.audit import AuditReport, Finding, verify
+from services.cli import history
+from services.cli.history import DATA_DEFAULT, DataOption, printable
+
+app = typer.Typer(name="audit", help="Check the log.", no_args_is_help=True)
+
+
+class Output(StrEnum):
+    """How the report is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@app.callback()
+def group() -> None:
+    """Check the log."""
+
+
+@app.command("verify")
+def command(
+    data: DataOption = DATA_DEFAULT,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print the report.")] = Output.TEXT,
+) -> None:
+    """Fold the whole log, check its chain, and decide every batch again. Exit code 1 if anything differs."""
+    report = history.run(data, verify)
+    sys.stdout.write(as_json(report) if output is Output.JSON else as_text(report))
+    raise typer.Exit(0 if report.passed else 1)
+
+
+def as_json(report: AuditReport) -> str:
+    """Return the report as JSON."""
+    content = {"passed": report.passed, **asdict(report), "void": dict(sorted(report.void.items()))}
+    return json.dumps(content, indent=2, sort_keys=True) + "\n"
+
+
+def as_text(report: AuditReport) -> str:
+    """Return the report for people: the first record that differs comes first."""
+    lines = [f"audit: {'passed' if report.passed else 'FAILED'}"]
+    lines += [_finding(finding) for finding in report.findings]
+    lines.append(f"  records    {report.end - report.first} (positions {report.first} to {report.end - 1})")
+    lines.append(f"  chain      {report.chain}")
+    lines.append(f"  state      {report.state}")
+    lines.append(f"  decisions  {report.decisions} decided again and equal")
+    for reason, count in sorted(report.void.items()):
+        lines.append(f"  void       {count}: {reason}")
+    if report.set_aside_count:
+        lines.append(f"  set aside  {report.set_aside_count}")
+        lines += [_finding(finding) for finding in report.set_aside]
+    return "".join(printable(line) + "\n" for line in lines)
+
+
+def _finding(finding: Finding) -> str:
+    record = f" {finding.record}" if finding.record else ""
+    return f"  position {finding.position}{record}: {finding.problem}"

@@ -1,0 +1,171 @@
+"""The whole system in one process: an embedded cluster on HTTP, a SQLite log, and every service on them.
+
+Nothing is short-circuited: the watcher, the binder and the controllers reach the cluster through its HTTP port like
+anybody else, and each service that needs the state folds the log by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import socket
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from adapters.clock import SystemClock
+from adapters.cluster.http import KubernetesApi, server_configuration
+from adapters.log.follower import Follower
+from adapters.log.sqlite import SqliteLog
+from events.canonical import Json
+from scheduling.state.fold import Fold
+from scheduling.state.model import Model
+from services.binder.binder import Binder
+from services.binder.status import StatusWriter
+from services.cli import page
+from services.cluster.admission import admission_chain
+from services.cluster.cluster import EmbeddedCluster
+from services.cluster.nodeagent import NodeAgents
+from services.controller.manager import ControllerManager
+from services.runtime.driving import Driven, LogNews, News, WatchNews, drive
+from services.runtime.metrics import MeteredLog, Metrics
+from services.scheduler.scheduler import Scheduler
+from services.watcher.watcher import Watcher
+
+CLUSTER = "embedded"
+LOG_FILE = "log.db"
+_BIND_LANES = 8
+
+
+@dataclass
+class EmbeddedSystem:
+    """What ``gpuledger up`` runs. ``data`` holds the log and the cluster; ``port`` 0 takes a free one."""
+
+    data: Path
+    port: int
+    driven: list[Driven] = field(default_factory=list)
+    server: str = ""
+    page: str = ""
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+
+    async def start(self) -> None:
+        """Open the log and the cluster, serve it, and start every service. Raises LogError, PortInUse."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        clock = self._clock = SystemClock()
+        self.metrics = Metrics()
+        self.log = MeteredLog(SqliteLog(self.data / LOG_FILE), self.metrics)
+        self._closers.append(self.log.close)
+        self.agents: NodeAgents | None = None
+        self.cluster = EmbeddedCluster(clock, data=self.data, admission=admission_chain(), logs=self._container_log)
+        runner = await self.cluster.serve(self.port)
+        self._closers.append(runner.cleanup)
+        self.server = _address(runner)
+        await self._start_agents()
+        await self._start_controllers()
+        await self._start_watcher()
+        await self._start_scheduler()
+        await self._start_binder()
+        await self._start_page()
+
+    async def stop(self) -> None:
+        """Stop everything, in the reverse order of its start."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for close in reversed(self._closers):
+            await close()
+        self.cluster.close()
+
+    async def until_stopped(self) -> int:
+        """Wait for Ctrl-C or SIGTERM and return 0; 1 if a service ends by itself, which none should."""
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        waiting = asyncio.create_task(stop.wait())
+        done, _ = await asyncio.wait([*self._tasks, waiting], return_when=asyncio.FIRST_COMPLETED)
+        if waiting in done:
+            return 0
+        waiting.cancel()
+        for task in done:
+            structlog.get_logger(task.get_name()).error("service ended", error=repr(task.exception()))
+        return 1
+
+    @property
+    def model(self) -> Model:
+        """The state as the scheduler has folded it."""
+        return self.scheduler.model
+
+    async def client(self) -> KubernetesApi:
+        """Return a new client of the embedded cluster; it is closed with the system."""
+        api = await KubernetesApi.connect(server_configuration(self.server))
+        self._closers.append(api.close)
+        return api
+
+    def _container_log(self, pod: Json, container: str) -> str:
+        return self.agents.logs(pod, container) if self.agents else ""
+
+    def _drive(self, name: str, step: Callable[[], Awaitable[bool]], news: News, idle_s: float = 1.0) -> None:
+        service = Driven(name)
+        self.driven.append(service)
+        self._tasks.append(asyncio.create_task(drive(service, step, news, idle_s), name=name))
+
+    def _watch_news(self, reflectors: Callable[[], Any]) -> News:
+        news = WatchNews(reflectors)
+        self._closers.append(news.close)
+        return news
+
+    async def _start_page(self) -> None:
+        runner = await page.serve(self, 0 if self.port == 0 else self.port + 1)
+        self._closers.append(runner.cleanup)
+        self.page = _address(runner)
+
+    async def _start_agents(self) -> None:
+        agents = self.agents = NodeAgents(await self.client(), self._clock, jitter=random.random)
+        self._closers.append(agents.close)
+        self._drive("node agents", agents.step, self._watch_news(lambda: agents.reflectors))
+
+    async def _start_controllers(self) -> None:
+        manager = ControllerManager(await self.client(), self._clock, jitter=random.random)
+        self._closers.append(manager.close)
+        self._drive("controller", manager.step, self._watch_news(lambda: manager.reflectors))
+
+    async def _start_watcher(self) -> None:
+        watcher = self.watcher = Watcher(
+            await self.client(), self.log, self._clock, CLUSTER, _writer_id(),
+            incarnation=lambda: uuid.uuid4().hex[:8], jitter=random.random,
+        )  # fmt: skip
+        self._closers.append(watcher.close)
+        self._drive("watcher", watcher.step, self._watch_news(lambda: watcher.reflectors))
+
+    async def _start_scheduler(self) -> None:
+        scheduler = self.scheduler = Scheduler(
+            self.log, self._clock, CLUSTER, _writer_id(), threaded=True, idle_ms=1_000, observer=self.metrics
+        )
+        self._drive("scheduler", scheduler.step, LogNews(self.log, lambda: scheduler.follower.position))
+
+    async def _start_binder(self) -> None:
+        api = await self.client()
+        binder = self.binder = Binder(
+            api, self.log, Follower(self.log, Fold()), self._clock, CLUSTER, _writer_id(),
+            parallel=_BIND_LANES, jitter=random.random, pause=asyncio.sleep,
+        )  # fmt: skip
+        self._drive("binder", binder.step, LogNews(self.log, lambda: binder.follower.position))
+        status = StatusWriter(api, Follower(self.log, Fold()), self._clock, parallel=_BIND_LANES)
+        self._drive("status writer", status.step, LogNews(self.log, lambda: status.follower.position))
+
+
+def _writer_id() -> str:
+    return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+
+
+def _address(runner: web.AppRunner) -> str:
+    host, port = runner.addresses[0][:2]
+    return f"http://{host}:{port}"
