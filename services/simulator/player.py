@@ -144,8 +144,8 @@ class Player:
                 self.say("invariants", f"invariant {name}: {text}")
 
     def _report(self) -> list[str]:
-        if not self.lines:
-            return []
+        if not self.lines or self.play.manifests:
+            return self.lines
         rules = f"; rules {', '.join(self.play.rules)}" if self.play.rules else ""
         summary = f"{self.play.file}: FAILED ({self.failed_items} of {self.items} assertions{rules})"
         return [*self.lines, summary]
@@ -156,13 +156,12 @@ class Player:
         for ref in step.body:
             self.delivery.add(self.play.document(ref))
 
-    def apply(self, step: Step) -> list[str]:
-        refused = [text for ref in step.body for text in self._apply_one(ref)]
-        return refused if self.play.manifests else []
-
-    def _apply_one(self, ref: int | str) -> list[str]:
-        document = self.play.document(ref)
-        return [f"{document.label} was refused: {text}" for text in self.delivery.apply(document)]
+    def apply(self, step: Step) -> None:
+        """A refusal is what a scenario may be about; of a plain manifest it is said at once."""
+        for document in map(self.play.document, step.body):
+            refused = self.delivery.apply(document)
+            for text in refused if self.play.manifests else ():
+                self.say(document.label, f"refused: {text}")
 
     def modify(self, step: Step) -> None:
         self.delivery.modify(self.play.document(step.body))
