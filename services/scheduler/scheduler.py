@@ -120,15 +120,13 @@ class Scheduler:
 
     async def _lead(self) -> bool:
         """Take or keep the term; an opened one counts once it was read back."""
-        before = self._writer.term
-        if not before:
+        if not self._writer.term:
             await self.fold()
         stage = await self._leadership.lead(self.model, self.follower.position, self._configuration())
         if stage == "opened":
+            self._batches, self._in_flight, self._settled = 0, -1, None
             await self.fold()
             stage = await self._leadership.lead(self.model, self.follower.position, self._configuration())
-        if self._writer.term != before:
-            self._batches, self._in_flight, self._settled = 0, -1, None
         return stage == "leading"
 
     def _configuration(self) -> dict[str, object]:

@@ -97,6 +97,7 @@ class Watcher:
         incarnation = "" if follower.position else self._incarnation()
         stage = await self._leadership.lead(follower.state.model, follower.position, self._config, incarnation)
         if stage == "opened":
+            self._term = 0
             await follower.catch_up()
             stage = await self._leadership.lead(follower.state.model, follower.position, self._config)
             done = True

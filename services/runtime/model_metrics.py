@@ -1,0 +1,148 @@
+"""What the state holds, as gauges made at the moment of a scrape.
+
+They are read from the committed ledger and from nothing else: trial placements never show, and the series of a pod, a
+card, a queue or a job vanish with it (devices/M-1, M-2, M-4, scheduling section 8, ME-2, ME-3).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from scheduling.cycle.queue_status import allocated
+
+from scheduling.devices.cards import Card
+from scheduling.devices.claims import claim_of
+from scheduling.resources import CPU, MEMORY, PODS
+from scheduling.state.model import Model
+
+_PHASES: Final = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
+_CARD: Final = ["devID", "NodeName"]
+_POD: Final = [*_CARD, "podName", "podNamespace"]
+
+
+class ModelCollector(Collector):
+    """Collects from the state that ``model`` returns (the newest folded one)."""
+
+    def __init__(self, model: Callable[[], Model]) -> None:
+        self._model = model
+        self._counted: set[str] = set()
+        self._completed: Counter[tuple[str, str]] = Counter()
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield every family."""
+        model = self._model()
+        yield from _devices(model)
+        yield from _queues(model)
+        yield from _groups(model)
+        yield from _ledger(model)
+        yield self._completions(model)
+
+    def _completions(self, model: Model) -> CounterMetricFamily:
+        """Count the pods that ended Succeeded while they held a share, each once (M-4)."""
+        for uid, entry in model.pods.items():
+            if entry.pod.phase == "Succeeded" and uid not in self._counted:
+                claim = claim_of(entry.pod, model.env)
+                for uuid in {share.uuid for share in claim.shares} if claim else ():
+                    self._completed[(uuid, entry.pod.node)] += 1
+                self._counted.add(uid)
+        self._counted &= model.pods.keys()
+        family = CounterMetricFamily("volcano_vgpu_tasks_completed", "Pods that ended well on a card", labels=_CARD)
+        for labels, count in sorted(self._completed.items()):
+            family.add_metric(labels, count)
+        return family
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing is known before a scrape."""
+        return ()
+
+
+def _devices(model: Model) -> Iterator[GaugeMetricFamily]:
+    shared = GaugeMetricFamily("volcano_vgpu_device_shared_number", "Used shares", labels=_CARD)
+    memory = GaugeMetricFamily("volcano_vgpu_device_allocated_memory", "Used memory in units", labels=_CARD)
+    cores = GaugeMetricFamily("volcano_vgpu_device_allocated_cores", "Used cores in percent", labels=_CARD)
+    limit = GaugeMetricFamily("volcano_vgpu_device_memory_limit", "Memory of the card in units", labels=_CARD)
+    pod_memory = GaugeMetricFamily(
+        "volcano_vgpu_device_memory_allocation_for_a_certain_pod", "Memory of a pod on a card", labels=_POD
+    )
+    pod_cores = GaugeMetricFamily(
+        "volcano_vgpu_device_core_allocation_for_a_certain_pod", "Cores of a pod on a card", labels=_POD
+    )
+    utilization = GaugeMetricFamily("volcano_vgpu_utilization", "Allocated cores / 100", labels=_CARD)
+    usage = GaugeMetricFamily("volcano_vgpu_memory_usage", "Allocated / total memory", labels=_CARD)
+    for name in sorted(model.nodes):
+        for card in model.nodes[name].devices.cards:
+            labels = [card.uuid, name]
+            shared.add_metric(labels, card.used_shares)
+            memory.add_metric(labels, card.used_memory)
+            cores.add_metric(labels, card.used_cores)
+            limit.add_metric(labels, card.memory)
+            utilization.add_metric(labels, card.used_cores / 100)
+            usage.add_metric(labels, card.used_memory / card.memory if card.memory else 0)
+            for key, (held_memory, held_cores) in _by_pod(card).items():
+                namespace, _, pod = key.rpartition("/")
+                pod_memory.add_metric([*labels, pod, namespace], held_memory)
+                pod_cores.add_metric([*labels, pod, namespace], held_cores)
+    yield from (shared, memory, cores, limit, pod_memory, pod_cores, utilization, usage)
+
+
+def _by_pod(card: Card) -> dict[str, tuple[int, int]]:
+    held: dict[str, tuple[int, int]] = {}
+    for holder in card.holders:
+        memory, cores = held.get(holder.key, (0, 0))
+        held[holder.key] = (memory + card.booked(holder.share), cores + holder.share.cores)
+    return held
+
+
+def _queues(model: Model) -> Iterator[GaugeMetricFamily]:
+    cpu = GaugeMetricFamily("volcano_queue_allocated_milli_cpu", "Allocated CPU", labels=["queue_name"])
+    memory = GaugeMetricFamily("volcano_queue_allocated_memory_bytes", "Allocated memory", labels=["queue_name"])
+    scalars = GaugeMetricFamily(
+        "volcano_queue_allocated_scalar_resources",
+        "Allocated scalars in milli-units",
+        labels=["queue_name", "resource"],
+    )
+    weight = GaugeMetricFamily("volcano_queue_weight", "Weight", labels=["queue_name"])
+    found = allocated(model)
+    for name in sorted(model.queues):
+        amounts = found.get(name, {})
+        cpu.add_metric([name], amounts.get(CPU, 0))
+        memory.add_metric([name], amounts.get(MEMORY, 0))
+        for resource in sorted(set(amounts) - {CPU, MEMORY, PODS}):
+            scalars.add_metric([name, resource], amounts[resource])
+        weight.add_metric([name], model.queues[name].weight)
+    yield from (cpu, memory, scalars, weight)
+
+
+def _groups(model: Model) -> Iterator[GaugeMetricFamily]:
+    phases: dict[str, Counter[str]] = defaultdict(Counter)
+    unready = 0
+    waiting = GaugeMetricFamily("volcano_unschedule_task_count", "Tasks that a gang lacks", labels=["job_id"])
+    for key in sorted(model.groups):
+        entry = model.groups[key]
+        phases[entry.group.queue][entry.book.phase] += 1
+        unready += entry.book.unschedulable is True
+        lacking = entry.book.message.partition("/")[0] if entry.book.unschedulable else "0"
+        waiting.add_metric([entry.group.name], int(lacking) if lacking.isdigit() else 0)
+    for phase in _PHASES:
+        family = GaugeMetricFamily(
+            f"volcano_queue_pod_group_{phase.lower()}_count", f"PodGroups {phase}", labels=["queue_name"]
+        )
+        for name in sorted(model.queues):
+            family.add_metric([name], phases[name][phase])
+        yield family
+    yield waiting
+    yield GaugeMetricFamily("volcano_unschedule_job_count", "Gangs that are not ready", value=unready)
+
+
+def _ledger(model: Model) -> Iterator[GaugeMetricFamily]:
+    yield GaugeMetricFamily("gpuledger_commands_pending", "Commands without an outcome", value=len(model.commands))
+    yield GaugeMetricFamily("gpuledger_pods", "Pods known", value=len(model.pods))
+    yield GaugeMetricFamily("gpuledger_nodes", "Nodes known", value=len(model.nodes))
+    terms = GaugeMetricFamily("gpuledger_term", "Current term of a role", labels=["role"])
+    for role in sorted(model.terms):
+        terms.add_metric([role], model.terms[role].number)
+    yield terms

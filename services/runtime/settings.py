@@ -1,0 +1,172 @@
+"""What a service is started with: defaults, then a YAML file, then ``GPULEDGER_*`` environment variables.
+
+Nested fields are joined by two underscores (``GPULEDGER_KAFKA__SERVERS``). Secrets are never shown: ``shown`` masks
+them, and that is all that ``--show-config`` and logs ever see.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from events.names import DEVICE_CONFIG, SCHEDULER_CONFIG
+from events.projection import Scope
+
+
+class SettingsError(Exception):
+    """The configuration cannot be used; the text names file, field and value, a line each."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class KubernetesSettings(_Section):
+    """How the API server is reached: a plain ``server`` URL, else in-cluster if asked, else a kubeconfig."""
+
+    server: str = ""
+    token: SecretStr = SecretStr("")
+    in_cluster: bool = False
+    kubeconfig: str = ""
+    context: str = ""
+
+
+class KafkaSettings(_Section):
+    """The log's brokers. ``protocol`` PLAINTEXT is for loopback only."""
+
+    servers: str = ""
+    topic: str = ""
+    protocol: Literal["PLAINTEXT", "SSL", "SASL_SSL"] = "PLAINTEXT"
+    sasl_username: str = ""
+    sasl_password: SecretStr = SecretStr("")
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+
+
+class LogSettings(_Section):
+    """Where the log is: SQLite in a file, or Kafka."""
+
+    home: Literal["sqlite", "kafka", "memory"] = "sqlite"
+    path: str = "gpuledger.db"
+
+
+class HttpSettings(_Section):
+    """Metrics and health over HTTP, on loopback unless said otherwise; port 0 takes a free one."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=0, le=65535)
+
+
+class ConfigMapName(_Section):
+    """One configuration ConfigMap and the key that is read."""
+
+    namespace: str
+    name: str
+    key: str
+
+
+def _named(entry: tuple[str, str, str]) -> ConfigMapName:
+    namespace, name, key = entry
+    return ConfigMapName(namespace=namespace, name=name, key=key)
+
+
+class Settings(BaseSettings):
+    """Everything that can be configured, for every service."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="GPULEDGER_", env_nested_delimiter="__", extra="forbid", frozen=True, validate_default=True
+    )
+
+    cluster: str = Field(default="default", pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
+    mode: Literal["active", "shadow"] = "active"
+    scheduler_names: tuple[str, ...] = ("gpuledger",)
+    scheduler_config: ConfigMapName = _named(SCHEDULER_CONFIG)
+    device_config: ConfigMapName = _named(DEVICE_CONFIG)
+    log: LogSettings = LogSettings()
+    kafka: KafkaSettings = KafkaSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    http: HttpSettings = HttpSettings()
+    database: SecretStr = SecretStr("")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["json", "console"] = "json"
+    stand_back_s: int = Field(default=60, ge=1)
+    idle_decision_ms: int = Field(default=1000, ge=1)
+    bind_lanes: int = Field(default=16, ge=1, le=256)
+    status_interval_s: int = Field(default=10, ge=0)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment wins over the file, which is what a caller gives."""
+        return env_settings, init_settings
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Settings:
+        if self.log.home == "kafka" and not self.kafka.servers:
+            raise ValueError("kafka.servers: must be set when log.home is kafka")
+        if self.log.home == "kafka" and self.kafka.protocol == "PLAINTEXT" and not _on_loopback(self.kafka.servers):
+            raise ValueError("kafka.protocol: PLAINTEXT is refused off loopback, use SASL_SSL or SSL")
+        if not self.scheduler_names:
+            raise ValueError("scheduler_names: must name at least one")
+        return self
+
+    @property
+    def scope(self) -> Scope:
+        """Which pods and ConfigMaps are observed."""
+        maps = (self.scheduler_config, self.device_config)
+        return Scope(self.scheduler_names, tuple((item.namespace, item.name, item.key) for item in maps))
+
+    def shown(self) -> dict[str, Any]:
+        """Return the effective configuration with every secret masked."""
+        found: dict[str, Any] = json.loads(self.model_dump_json())
+        return found
+
+
+def load_settings(path: Path | None = None) -> Settings:
+    """Read the settings from a file (optional) and the environment. Raises SettingsError."""
+    content = _read(path) if path is not None else {}
+    try:
+        return Settings(**content)
+    except ValidationError as error:
+        where = f"{path}: " if path is not None else ""
+        raise SettingsError("\n".join(where + line for line in _lines(error))) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingsError(f"{path}: {error}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise SettingsError(f"{path}: must be a mapping of settings")
+    return content
+
+
+def _lines(error: ValidationError) -> list[str]:
+    """Name field and reason of each problem; a value is shown unless it may be a secret."""
+    lines = []
+    for item in error.errors(include_url=False, include_context=False):
+        field = ".".join(str(part) for part in item["loc"])
+        secret = any(word in field for word in ("password", "token", "database"))
+        value = "" if secret or not field else f" (got {str(item['input'])[:100]!r})"
+        lines.append(f"{field}: {item['msg']}{value}" if field else str(item["msg"]))
+    return lines
+
+
+def _on_loopback(servers: str) -> bool:
+    hosts = [server.strip().rpartition(":")[0].strip("[]") or server.strip() for server in servers.split(",")]
+    return all(host in ("localhost", "127.0.0.1", "::1") for host in hosts)
