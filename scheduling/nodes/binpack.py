@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from scheduling.config import arguments
 from scheduling.config.model import PluginOption
 from scheduling.nodes.nodeorder import THOUSAND
@@ -31,7 +29,7 @@ class Binpack:
         """Return the score of a node for a request; 0 if a resource that counts would be over-full."""
         if not self.weight:
             return 0
-        total, weights = Fraction(0), 0
+        above, below, weights = 0, 1, 0
         for name, weight in self.resources.items():
             asked = request.get(name, 0)
             if asked <= 0:
@@ -42,5 +40,5 @@ class Binpack:
                 continue
             if after > room:
                 return 0
-            total += Fraction(weight * after, room)
-        return int(total * (THOUSAND * SCORE_MAX * self.weight) / weights) if weights else 0
+            above, below = above * room + weight * after * below, below * room
+        return above * THOUSAND * SCORE_MAX * self.weight // (below * weights) if weights else 0

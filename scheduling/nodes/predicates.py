@@ -130,7 +130,10 @@ class PodFilter:
         if self.failure:
             return self.failure
         facts = self.cluster.facts(view)
-        return self._stable(facts, node) or self._moving(facts, node)
+        reason = self._stable(facts, node)
+        if reason is not None or (self._plain and not facts.carried):
+            return reason
+        return self._moving(facts, node)
 
     def _stable(self, facts: NodeFacts, node: Node) -> str | None:
         """What depends on the node alone."""
@@ -139,9 +142,9 @@ class PodFilter:
             return POD_NUMBER
         if taints.cordoned(node, self._tolerations):
             return UNSCHEDULABLE
-        if self._on.node_affinity and not self._rules.match(node):
+        if self._chooses and not self._rules.match(node):
             return NODE_AFFINITY
-        if self._on.taint_toleration and taints.untolerated(node, self._tolerations):
+        if node.taints and self._on.taint_toleration and taints.untolerated(node, self._tolerations):
             return TAINTS
         return None
 
@@ -171,6 +174,17 @@ class PodFilter:
     @cached_property
     def _shared(self) -> dict[str, NodeView]:
         return {facts.view.name: facts.view for facts in self._nodes}
+
+    @cached_property
+    def _chooses(self) -> bool:
+        """Whether the pod has rules about nodes."""
+        return self._on.node_affinity and (bool(self._rules.labels) or self._rules.affinity is not None)
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether nothing but the nodes themselves matters: no rule of the pod, none of others about pods."""
+        rules = self._ports or self._terms or self._spread or self._volumes is not NO_RULES
+        return not rules and not (self._on.pod_affinity and self._carried)
 
     @cached_property
     def _affinity(self) -> PodAffinity:

@@ -58,7 +58,8 @@ def node_affinity(preferences: tuple[Preference, ...], candidates: Sequence[Node
 
 def taint_toleration(given: tuple[Mapping[str, Any], ...], candidates: Sequence[NodeFacts]) -> list[int]:
     """Return 100 less the share of untolerated PreferNoSchedule taints; the node with most of them has 0."""
-    found = [taints.soft_untolerated(facts.view.node, given) if facts.view.node else 0 for facts in candidates]
+    nodes = [facts.view.node for facts in candidates]
+    found = [taints.soft_untolerated(node, given) if node and node.taints else 0 for node in nodes]
     most = max(found, default=0)
     return [SCORE_MAX - score * SCORE_MAX // most for score in found] if most else [SCORE_MAX] * len(found)
 

@@ -7,8 +7,7 @@ root.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
-from math import isqrt
+from math import isqrt, prod
 
 from scheduling.nodes.cluster import NodeFacts
 from scheduling.resources import CPU, MEMORY, Vector
@@ -50,26 +49,28 @@ def balanced(facts: NodeFacts, request: Vector) -> int:
     names = [name for name in (CPU, MEMORY) if room.get(name, 0) > 0]
     if request.get(GPU, 0) > 0 and room.get(GPU, 0) > 0:
         names.append(GPU)
-    before = [_fraction(used.get(name, 0), room[name]) for name in names]
-    after = [_fraction(used.get(name, 0) + request.get(name, 0), room[name]) for name in names]
+    before = [(used.get(name, 0), room[name]) for name in names]
+    after = [(used.get(name, 0) + request.get(name, 0), room[name]) for name in names]
     return SCORE_MAX // 2 + (SCORE_MAX // 2 + balance(after) - balance(before)) // 2
 
 
-def _fraction(asked: int, room: int) -> Fraction:
-    return min(Fraction(max(asked, 0), room), Fraction(1))
+def balance(shares: Sequence[tuple[int, int]]) -> int:
+    """Return floor((1 - standard deviation) * 100) of the used shares, each given as (asked, room), at most 1.
 
-
-def balance(fractions: Sequence[Fraction]) -> int:
-    """Return floor((1 - standard deviation) * 100) of the used fractions."""
-    if not fractions:
+    With x_i the shares over one denominator d, the deviation of k of them is the root of
+    sum((k * x_i - sum(x))^2) / (k^3 * d^2), so whole numbers are enough.
+    """
+    count = len(shares)
+    if count < 2:
         return SCORE_MAX
-    mean = sum(fractions, Fraction(0)) / len(fractions)
-    variance = sum(((item - mean) ** 2 for item in fractions), Fraction(0)) / len(fractions)
-    return SCORE_MAX - _root_up(variance * SCORE_MAX**2)
+    common = prod(room for _, room in shares)
+    parts = [min(max(asked, 0), room) * (common // room) for asked, room in shares]
+    total = sum(parts)
+    square = SCORE_MAX**2 * sum((count * part - total) ** 2 for part in parts)
+    return SCORE_MAX - _root_up(square, count**3 * common**2)
 
 
-def _root_up(square: Fraction) -> int:
-    """Return the least whole number whose square is not below ``square``."""
-    whole = -(-square.numerator // square.denominator)
-    root = isqrt(whole)
-    return root if root * root >= square else root + 1
+def _root_up(above: int, below: int) -> int:
+    """Return the least whole number whose square is not below ``above / below``."""
+    root = isqrt(-(-above // below))
+    return root if root * root * below >= above else root + 1

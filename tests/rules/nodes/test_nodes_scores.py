@@ -110,7 +110,8 @@ def test_balance_is_the_floor_of_the_true_value(fractions: list[Fraction]) -> No
     """scheduling/AL-25: the float agrees but where it stands on the edge of a whole number."""
     mean = sum(fractions) / len(fractions)
     deviation = sqrt(sum((item - mean) ** 2 for item in fractions) / len(fractions))
-    assert balance(fractions) in {floor((1 - deviation) * 100 - 1e-9), floor((1 - deviation) * 100 + 1e-9)}
+    shares = [(item.numerator, item.denominator) for item in fractions]
+    assert balance(shares) in {floor((1 - deviation) * 100 - 1e-9), floor((1 - deviation) * 100 + 1e-9)}
 
 
 def prefer(weight: int, key: str, value: str) -> dict[str, Any]:
