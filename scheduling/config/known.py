@@ -6,6 +6,7 @@ the arguments of deviceshare are judged by ``scheduling.devices.arguments``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Final
@@ -21,6 +22,11 @@ PLUGINS: Final = frozenset(
     }
 )  # fmt: skip
 
+#: Plugins that are taken but do nothing here, and why.
+WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "rescheduling": "no effect, it works through the action shuffle, which does not exist here",
+}
+
 #: The switches of a plugin entry, in the spelling that is the format's own (CFG-2).
 SWITCHES: Final = frozenset(
     {
@@ -32,6 +38,9 @@ SWITCHES: Final = frozenset(
         "enabledHyperNodeGradient",
     }
 )  # fmt: skip
+
+#: A time of day to another one, as tdm takes it.
+WINDOW: Final = re.compile(r"(?:[01]?[0-9]|2[0-3]):[0-5][0-9]-(?:[01]?[0-9]|2[0-3]):[0-5][0-9]", re.ASCII)
 
 #: Reads one argument only to see whether it can be read; what it cannot read it warns of.
 Check = Callable[[Mapping[str, Any], str, list[str]], object]
@@ -55,6 +64,13 @@ def _string(found: Mapping[str, Any], key: str, warnings: list[str]) -> object:
 
 def _duration(found: Mapping[str, Any], key: str, warnings: list[str]) -> object:
     return arguments.duration(found, key, 0, warnings)
+
+
+def _window(found: Mapping[str, Any], key: str, warnings: list[str]) -> object:
+    text = arguments.string(found, key, "", warnings)
+    if text and not WINDOW.fullmatch(text.strip()):
+        warnings.append(f"Could not parse argument: {text} for key {key} to HH:MM-HH:MM")
+    return text
 
 
 def _anything(_found: Mapping[str, Any], _key: str, _warnings: list[str]) -> object:
@@ -89,7 +105,7 @@ PLUGIN_ARGUMENTS: Final[Mapping[str, Mapping[str, Check]]] = {
     },
     "overcommit": {"overcommit-factor": _number},
     "sla": {"sla-waiting-time": _duration},
-    "tdm": {"tdm.revocable-zone.": _string, "tdm.evict.period": _duration},
+    "tdm": {"tdm.revocable-zone.": _window, "tdm.evict.period": _duration},
     "rescheduling": {
         "interval": _duration,
         "metricsPeriod": _duration,

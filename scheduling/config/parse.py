@@ -216,6 +216,8 @@ def _usable(tiers: list[list[_Entry]], found: _Findings) -> tuple[tuple[PluginOp
             elif name in seen:
                 found.warnings.append(f"{entry.place}: configured before, ignored")
             else:
+                if name in known.WITHOUT_EFFECT:
+                    found.warnings.append(f"{entry.place}: {known.WITHOUT_EFFECT[name]}")
                 kept.append(entry.option)
                 seen.add(name)
         result.append(tuple(kept))

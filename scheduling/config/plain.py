@@ -37,14 +37,18 @@ class Unreadable(Exception):
 
 
 class _Reader(yaml.SafeLoader):
-    """A loader whose scalars are only the core ones and whose nesting is bounded."""
+    """A loader whose scalars are only the core ones, bounded in depth and number of nodes."""
 
     depth = 0
+    composed = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self.depth += 1
+        self.composed += 1
         if self.depth > DEPTH_MAX:
             raise Unreadable(f"yaml: nested deeper than {DEPTH_MAX}")
+        if self.composed > VALUES_MAX:
+            raise Unreadable(f"yaml: more than {VALUES_MAX} values")
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node

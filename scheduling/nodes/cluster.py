@@ -7,7 +7,7 @@ What the rules need to know of one node again and again (its pods, ports, sums) 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from scheduling import resources
@@ -17,7 +17,7 @@ from scheduling.nodes.requests import assumed_request
 from scheduling.nodes.view import NodeView
 from scheduling.objects import Other, Pod
 from scheduling.resources import CPU, MEMORY, Vector
-from scheduling.status import TERMINAL
+from scheduling.status import TERMINAL, TaskStatus
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,15 @@ class NodeFacts:
             if isinstance(size, int) and isinstance(known, list):
                 found.update((name, size) for name in known if isinstance(name, str))
         return found
+
+
+def without_releasing(view: NodeView) -> NodeView:
+    """Return the books as the filters will find them once everything that terminates is gone.
+
+    For judging a promise (scheduling/PG-11c); what is bound now must pass with the terminating pods still there.
+    """
+    left = {uid: task for uid, task in view.tasks.items() if task.status is not TaskStatus.RELEASING}
+    return view if len(left) == len(view.tasks) else replace(view, tasks=left)
 
 
 @dataclass

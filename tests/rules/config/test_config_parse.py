@@ -382,3 +382,20 @@ def test_arguments_of_an_unknown_action() -> None:
         "configurations[0]: no action shuffle, ignored",
         "configurations[1]: no action null, ignored",
     )
+
+
+def test_window_of_a_revocable_zone() -> None:
+    """scheduling/CFG-13 tdm: HH:MM-HH:MM, else a warning."""
+    report = conf(plugins=[{"name": "tdm", "arguments": {"tdm.revocable-zone.rz1": "10:00 to 25:00"}}])
+    assert accepted(report).plugin("tdm") is not None
+    assert report.warnings == (
+        "Could not parse argument: 10:00 to 25:00 for key tdm.revocable-zone.rz1 to HH:MM-HH:MM",
+    )
+
+
+def test_plugin_without_effect() -> None:
+    """scheduling/CFG-13 rescheduling: it only works through shuffle, which CFG-6 refuses; it is not silently idle."""
+    report = conf(plugins=[{"name": "rescheduling"}])
+    assert accepted(report).plugin("rescheduling") is not None
+    (warning,) = report.warnings
+    assert warning.startswith("tier 0 plugin rescheduling: no effect")
