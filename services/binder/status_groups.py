@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -12,8 +11,8 @@ from adapters.cluster.port import ApiError, ClusterApi
 from events.canonical import Json
 from events.kinds import POD_GROUP
 from events.records import GroupBook
+from scheduling.cycle.queue_status import task_counts
 from scheduling.state.model import GroupEntry, Model
-from scheduling.status import TaskStatus
 from services.binder.conditions import conditions_of, with_conditions
 from services.binder.recorder import Recorder, Subject, rfc3339
 from services.binder.written import Due, Pace, Written
@@ -21,12 +20,6 @@ from services.binder.written import Due, Pace, Written
 #: The same event is recorded again after this time while it still holds (EV-1).
 REPEAT_MS: Final = 5 * 60 * 1000
 READY_REASON: Final = "tasks in gang are ready to be scheduled"
-READY_EVENT: Final = "pod group is ready"
-_COUNTED: Final = (
-    (TaskStatus.RUNNING, "running"),
-    (TaskStatus.SUCCEEDED, "succeeded"),
-    (TaskStatus.FAILED, "failed"),
-)
 _WAITING: Final = ("", "Pending", "Inqueue", "Unknown")
 
 
@@ -35,7 +28,7 @@ class Wanted:
     """What a PodGroup's status should say."""
 
     phase: str
-    counts: tuple[int, ...]
+    counts: tuple[tuple[str, int], ...]
     unschedulable: bool | None
     reason: str
     message: str
@@ -87,8 +80,6 @@ class GroupStatus:
         group = entry.group
         meta = {"uid": group.uid, "resourceVersion": item["metadata"].get("resourceVersion", "")}
         await self._api.patch(POD_GROUP, group.namespace, group.name, {"metadata": meta, "status": status}, "status")
-        if status.get("phase") in ("Running", "Completed"):
-            self._recorder.emit(_subject(entry), "Normal", "Scheduled", READY_EVENT)
 
     def _event(self, entry: GroupEntry) -> None:
         book = entry.book
@@ -106,10 +97,9 @@ class GroupStatus:
 def wanted_status(entry: GroupEntry, model: Model) -> Wanted:
     """Return what the state says of a PodGroup, its running, succeeded and failed tasks counted (PG-2)."""
     book: GroupBook = entry.book
-    found = Counter(model.pods[uid].status for uid in model.members.get(entry.group.key, ()))
     return Wanted(
         phase=book.phase,
-        counts=tuple(found[status] for status, _ in _COUNTED),
+        counts=tuple(task_counts(model, entry.group.key).items()),
         unschedulable=book.unschedulable,
         reason=book.reason,
         message=book.message,
@@ -122,7 +112,7 @@ def status_of(item: Json, wanted: Wanted, mark: str, now: str) -> Json:
     found = item.get("status")
     old = found if isinstance(found, dict) else {}
     fields: Json = {"phase": wanted.phase}
-    for (_, field), count in zip(_COUNTED, wanted.counts, strict=True):
+    for field, count in wanted.counts:
         if count or old.get(field):
             fields[field] = count
     changed = {key: value for key, value in fields.items() if old.get(key) != value}
