@@ -171,7 +171,8 @@ def _arguments(value: Any) -> tuple[str, ...]:
 
 
 def _task(index: int, task: Json) -> Task:
-    replicas = max(optional_integer(task.get("replicas")) or 0, 0)
+    asked = optional_integer(task.get("replicas"))
+    replicas = 1 if asked is None else max(asked, 0)
     partition = _partition(task.get("partitionPolicy"))
     least = optional_integer(task.get("minAvailable"))
     if least is None:

@@ -1,0 +1,102 @@
+"""What the admission modules share: defensive reading, and looking things up in the cluster."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from events.canonical import Json
+from events.kinds import NAMESPACE, QUEUE, Kind
+from services.cluster.refusal import Refused, resource_of
+
+ROOT, DEFAULT = "root", "default"
+
+
+class Lister(Protocol):
+    """The cluster as it is."""
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Json | None: ...
+
+    def items(self, kind: Kind, namespace: str = "") -> list[Json]: ...
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def meta(item: Json | None) -> dict[str, Any]:
+    return mapping(mapping(item).get("metadata"))
+
+
+def spec(item: Json | None) -> dict[str, Any]:
+    return mapping(mapping(item).get("spec"))
+
+
+def status(item: Json | None) -> dict[str, Any]:
+    return mapping(mapping(item).get("status"))
+
+
+def name_of(item: Json | None) -> str:
+    return text(meta(item).get("name"))
+
+
+def notes_of(item: Json | None) -> dict[str, Any]:
+    return mapping(meta(item).get("annotations"))
+
+
+def section(item: Json, key: str) -> dict[str, Any]:
+    """Return a mapping of an object for writing, made if it is absent; a value of another type is left alone."""
+    found = item.setdefault(key, {})
+    return found if isinstance(found, dict) else {}
+
+
+def denied(kind: Kind, message: str) -> Refused:
+    """Return the refusal of an admission check, in the form that clients know from webhooks."""
+    webhook = f"validate{kind.name.lower()}.volcano.sh"
+    return Refused(403, "Forbidden", f'admission webhook "{webhook}" denied the request: {message}')
+
+
+def missing(kind: Kind, name: str) -> str:
+    """Return the words of the API server for an object that is not there."""
+    return f'{resource_of(kind)} "{name}" not found'
+
+
+def queue_named(lister: Lister, name: str) -> Json | None:
+    return lister.get(QUEUE, "", name)
+
+
+def state_of(queue: Json | None) -> str:
+    """The state of a queue; empty counts as Open (scheduling/Q-1)."""
+    return text(status(queue).get("state")) or "Open"
+
+
+def parent_of(queue: Json | None) -> str:
+    """The parent of a queue; ``root`` has none (scheduling/Q-2)."""
+    return "" if name_of(queue) == ROOT else text(spec(queue).get("parent")) or ROOT
+
+
+def children_of(lister: Lister, name: str) -> list[Json]:
+    return [queue for queue in lister.items(QUEUE) if parent_of(queue) == name]
+
+
+def namespace_queue(lister: Lister, namespace: str, annotation: str) -> str:
+    """The queue that a namespace names for what is created in it, empty if it names none."""
+    return text(notes_of(lister.get(NAMESPACE, "", namespace)).get(annotation))
+
+
+def topology_problem(topology: Any) -> str:
+    """What is wrong with a networkTopology (scheduling/PG-1, J-2), empty if nothing."""
+    if mapping(topology).get("highestTierAllowed") is not None and mapping(topology).get("highestTierName"):
+        return "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
+    return ""
