@@ -18,6 +18,7 @@ from adapters.clock import Clock
 from adapters.cluster.mirror import Change, Mirror
 from adapters.cluster.reflector import Reflector
 from adapters.cluster.port import ClusterApi
+from adapters.cluster.reflector import Reflector
 from events import names
 from events.kinds import (
     ALL_KINDS,
@@ -117,7 +118,13 @@ class ControllerManager:
         """The reflectors, for who waits until one of them has news."""
         return self._mirror.reflectors
 
+    @property
+    def reflectors(self) -> list[Reflector]:
+        """What a shell waits for between steps."""
+        return self._mirror.reflectors
+
     async def close(self) -> None:
+        """Close the watches."""
         await self._mirror.close()
 
     def _begin(self) -> None:

@@ -37,4 +37,10 @@ class Admission:
 
 admit = Admission()
 
-__all__ = ["Admission", "Lister", "Refused", "admit"]
+
+def admission_chain(*, check_allocated_pods: bool = False) -> list[Admission]:
+    """Return the admission steps of an embedded cluster, in their order."""
+    return [Admission(check_allocated_pods)]
+
+
+__all__ = ["Admission", "Lister", "Refused", "admission_chain", "admit"]
