@@ -16,7 +16,6 @@ import structlog
 
 from adapters.clock import Clock
 from adapters.cluster.mirror import Change, Mirror
-from adapters.cluster.reflector import Reflector
 from adapters.cluster.port import ClusterApi
 from adapters.cluster.reflector import Reflector
 from events import names
@@ -116,11 +115,6 @@ class ControllerManager:
     @property
     def reflectors(self) -> Sequence[Reflector]:
         """The reflectors, for who waits until one of them has news."""
-        return self._mirror.reflectors
-
-    @property
-    def reflectors(self) -> list[Reflector]:
-        """What a shell waits for between steps."""
         return self._mirror.reflectors
 
     async def close(self) -> None:

@@ -17,7 +17,6 @@ from adapters.clock import Clock
 from adapters.cluster.mirror import Change, Mirror
 from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
 from adapters.cluster.reflector import Reflector
-from adapters.cluster.reflector import Reflector
 from events import names
 from events.canonical import Json
 from events.kinds import CONFIG_MAP, NODE, POD
@@ -88,11 +87,6 @@ class NodeAgents:
     @property
     def reflectors(self) -> Sequence[Reflector]:
         """The reflectors, for who waits until one of them has news."""
-        return self._mirror.reflectors
-
-    @property
-    def reflectors(self) -> list[Reflector]:
-        """What a shell waits for between steps."""
         return self._mirror.reflectors
 
     async def close(self) -> None:
