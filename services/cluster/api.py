@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from events.kinds import POD, Kind
 from services.cluster import priority, quota
 from services.cluster.deletes import Deletes
 from services.cluster.pods import Logs, Pods, no_logs
@@ -26,12 +25,10 @@ class EmbeddedApi:
 
     def __init__(self, store: Store, admission: Iterable[Admission] = (), logs: Logs = no_logs) -> None:
         self.store, self.reads = store, Reads(store)
-        self.writes = Writes(store, [priority.admit, *admission, quota.admit], self._settled)
+        self.writes = Writes(store, [priority.admit, *admission, quota.admit])
         self.deletes = Deletes(store, self.writes)
-        self.pods = Pods(store, self.writes, self.deletes, lambda: self._settled(POD), logs)
-
-    def _settled(self, kind: Kind) -> None:
-        self.deletes.settled(kind)
+        self.pods = Pods(store, self.writes, self.deletes, logs)
+        store.listeners.insert(0, self.deletes.settled)
 
     def handle(self, request: Request) -> Response:
         """Serve a request (anything but a watch)."""
@@ -72,7 +69,7 @@ class EmbeddedApi:
 
     def _subresource(self, target: Target, request: Request) -> Response:
         name, method = target.subresource, request.method
-        if name in ("status", "finalize"):
+        if name == "status":
             return self._status(target, request)
         if name == "scale" and method in ("GET", "PUT", "PATCH"):
             return self.pods.scale(target, self.reads.get(target), request)

@@ -46,7 +46,8 @@ class EmbeddedCluster:
         for name, reclaimable in ((defaults.ROOT_QUEUE, False), (defaults.DEFAULT_QUEUE, True)):
             if self.store.get(QUEUE, "", name) is None:
                 spec = {"weight": 1, "reclaimable": reclaimable}
-                self.put({"apiVersion": QUEUE.api_version, "kind": "Queue", "metadata": {"name": name}, "spec": spec})
+                self.put({"apiVersion": QUEUE.api_version, "kind": "Queue", "metadata": {"name": name}, "spec": spec,
+                          "status": {"state": "Open"}})  # fmt: skip
 
     def direct(self, client: str = "") -> DirectApi:
         """Return the port on this cluster, for a service in the same process."""
@@ -55,22 +56,16 @@ class EmbeddedCluster:
     def put(self, item: Json) -> Json:
         """Add an object exactly as written, with defaulting; the watches see ADDED. Raises ValueError: unknown kind."""
         kind, completed = self._completed(item)
-        stored = self.store.put(kind, completed)
-        self.api.deletes.settled(kind)
-        return stored
+        return self.store.put(kind, completed)
 
     def replace(self, item: Json) -> Json:
         """Put a new form of an object, with defaulting; the watches see MODIFIED."""
         kind, completed = self._completed(item)
-        stored = self.store.replace(kind, completed)
-        self.api.deletes.settled(kind)
-        return stored
+        return self.store.replace(kind, completed)
 
     def remove(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """Delete an object at once; return its last form, None if there was none."""
-        last = self.store.remove(kind, namespace, name)
-        self.api.deletes.settled(kind)
-        return last
+        return self.store.remove(kind, namespace, name)
 
     def _completed(self, item: Json) -> tuple[Kind, Json]:
         completed: Json = patches.copied(item)

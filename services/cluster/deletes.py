@@ -79,9 +79,7 @@ class Deletes:
             return False, marked
         if dry_run:
             return True, item
-        last = self._store.erase(kind, *key_of(item)) or item
-        self.settled(kind)
-        return True, last
+        return True, self._store.erase(kind, *key_of(item)) or item
 
     def _marked(self, kind: Kind, item: Json, grace: int, finalizers: list[str]) -> Json:
         meta = dict(item["metadata"])
@@ -132,8 +130,11 @@ class Deletes:
         self._busy = True
         try:
             quota.refresh(self._store, changed)
+            ended = False
             while self._finish_one():
-                pass
+                ended = True
+            if ended:
+                quota.refresh(self._store)
         finally:
             self._busy = False
 

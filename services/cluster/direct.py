@@ -16,7 +16,7 @@ from events.kinds import POD, Kind
 from services.cluster import patches
 from services.cluster.api import EmbeddedApi
 from services.cluster.refusal import Refused
-from services.cluster.routes import CUSTOM, Request, Response
+from services.cluster.routes import CUSTOM, WITH_STATUS, Request, Response
 from services.cluster.watches import Watch
 
 
@@ -113,16 +113,20 @@ class DirectApi:
 
         Raises ApiError if validation or admission refuse it.
         """
-        meta = item.get("metadata") or {}
-        namespace = (meta.get("namespace") or "default") if kind.namespaced else ""
-        old = self._api.store.get(kind, namespace, str(meta.get("name") or ""))
-        if old is None:
+        meta = item.get("metadata")
+        meta = meta if isinstance(meta, dict) else {}
+        namespace = str(meta.get("namespace") or "default") if kind.namespaced else ""
+        name = str(meta.get("name") or "")
+        if not name or self._api.store.get(kind, namespace, name) is None:
             return _copy(self._ask("POST", kind.path(namespace), body=item, as_written=True))
         content_type = patches.MERGE_PATCH if kind in CUSTOM else patches.STRATEGIC_PATCH
         owned = ("uid", "resourceVersion", "creationTimestamp")
         patch = {**item, "metadata": {key: value for key, value in meta.items() if key not in owned}}
-        path = kind.path(namespace, str(meta.get("name") or ""))
-        return _copy(self._ask("PATCH", path, body=patch, content_type=content_type))
+        result = self._ask("PATCH", kind.path(namespace, name), body=patch, content_type=content_type)
+        if kind in WITH_STATUS and "status" in item:
+            status = {"status": item["status"]}
+            result = self._ask("PATCH", kind.path(namespace, name, "status"), body=status, content_type=content_type)
+        return _copy(result)
 
 
 def _copy(item: Json) -> Json:

@@ -15,7 +15,7 @@ VERSION: Json = {
     "goVersion": "", "compiler": "", "platform": "linux/amd64",
 }  # fmt: skip
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-_SUB_VERBS = {"binding": ["create"], "eviction": ["create"], "log": ["get"], "finalize": ["update"]}
+_SUB_VERBS = {"binding": ["create"], "eviction": ["create"], "log": ["get"]}
 HEALTH = ("/healthz", "/livez", "/readyz")
 _CATEGORIES = {kind: ["all"] for kind in (POD, SERVICE, REPLICA_SET, STATEFUL_SET, DAEMON_SET, BATCH_JOB)}
 #: Verbs and kind of a subresource that is not of its parent's kind.

@@ -29,9 +29,8 @@ def no_logs(pod: Json, container: str) -> str:
 class Pods:
     """The subresources of pods, on one store."""
 
-    def __init__(self, store: Store, writes: Writes, deletes: Deletes, settled: Callable[[], None], logs: Logs) -> None:
-        self._store, self._writes, self._deletes = store, writes, deletes
-        self._settled, self.logs = settled, logs
+    def __init__(self, store: Store, writes: Writes, deletes: Deletes, logs: Logs) -> None:
+        self._store, self._writes, self._deletes, self.logs = store, writes, deletes, logs
 
     def _pod(self, target: Target) -> Json:
         pod = self._store.get(POD, target.namespace, target.name)
@@ -58,7 +57,6 @@ class Pods:
             existed = self._store.get(NODE, "", node) is not None
             self._store.accept_binding(pod["metadata"].get("uid", ""), node, existed)
             self._store.write(POD, bound)
-            self._settled()
         return Response(201, success(201))
 
     def _judge(self, pod: Json, name: str, wanted: Json) -> None:

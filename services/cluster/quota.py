@@ -162,11 +162,11 @@ def _shown(name: str, amount: Fraction, like: object) -> str:
     return quantity.from_milli(-(-(amount * 1000).numerator // (amount * 1000).denominator))
 
 
-def refresh(store: Store, changed: Kind) -> None:
-    """Write the status of the quotas that a change of this kind may have moved."""
+def refresh(store: Store, changed: Kind | None = None) -> None:
+    """Write the status of the quotas that a change of this kind (None: of any) may have moved."""
     for quota in store.items(RESOURCE_QUOTA):
         hard = _mapping(_mapping(quota.get("spec")).get("hard"))
-        if changed != RESOURCE_QUOTA and not any(_tracked(changed, name) for name in hard):
+        if changed not in (None, RESOURCE_QUOTA) and not any(_tracked(changed, name) for name in hard):
             continue
         used = used_by(store, quota)
         names = [name for name in hard if _known(name, [POD, *_PLAIN_COUNTS]) and name in used]

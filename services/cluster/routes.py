@@ -94,8 +94,6 @@ def subresources(kind: Kind) -> tuple[str, ...]:
         found += ("scale",)
     if kind == POD:
         found += POD_SUBRESOURCES
-    if kind == NAMESPACE:
-        found += ("finalize",)
     return found
 
 

@@ -45,8 +45,8 @@ def labels(text: str) -> Predicate:
         return _everything
 
     def matches(item: Json) -> bool:
-        found = item["metadata"].get("labels") or {}
-        return all(term(found) for term in terms)
+        found = item["metadata"].get("labels")
+        return all(term(found if isinstance(found, dict) else {}) for term in terms)
 
     return matches
 

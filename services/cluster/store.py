@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import uuid
 from bisect import bisect_right, insort
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any, Protocol
 
 from adapters.clock import Clock
@@ -64,7 +62,7 @@ class Entry:
 class History:
     """The events of one kind, oldest first; ``dropped`` have left the window, the newest of them at ``floor``."""
 
-    entries: deque[Entry] = field(default_factory=deque)
+    entries: list[Entry] = field(default_factory=list)
     dropped: int = 0
     floor: int = 0
 
@@ -73,13 +71,16 @@ class History:
         return self.dropped + len(self.entries)
 
     def append(self, entry: Entry, limit: int) -> None:
+        """Add an event; half of the window goes at once, so that one append costs next to nothing."""
         self.entries.append(entry)
-        while len(self.entries) > limit:
-            self.floor = max(self.floor, self.entries.popleft().version)
-            self.dropped += 1
+        if len(self.entries) > limit:
+            gone = max(1, limit // 2)
+            self.floor = max(self.floor, *(old.version for old in self.entries[:gone]))
+            self.dropped += gone
+            del self.entries[:gone]
 
     def place(self, version: int) -> int | None:
-        """Return the place after every event up to ``version``, or None if older ones have been dropped."""
+        """Return the place after every event up to ``version``, or None if later ones have been dropped."""
         if version < self.floor:
             return None
         place = self.end
@@ -91,9 +92,7 @@ class History:
 
     def since(self, place: int) -> list[Entry] | None:
         """Return the entries from ``place`` on, or None if some of them have been dropped."""
-        if place < self.dropped:
-            return None
-        return list(islice(self.entries, place - self.dropped, None))
+        return None if place < self.dropped else self.entries[place - self.dropped :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +205,7 @@ class Store:
         as_written = form["metadata"].get("resourceVersion") or str(self.version)
         gone = {**form, "metadata": {**form["metadata"], "resourceVersion": as_written}}
         self._save(kind, (namespace, name), None)
-        self._append(kind, Entry("DELETED", self.version, gone, last))
+        self._append(kind, Entry("DELETED", self.version, gone if shown is None else shown, last))
         return gone
 
     def _set(self, kind: Kind, key: Key, item: Json) -> None:

@@ -67,20 +67,32 @@ def check(kind: Kind, item: Json) -> None:
 def check_update(kind: Kind, new: Json, old: Json) -> None:
     """Judge a new form of an object: what is new in it, and that nothing changed that may not. Raises Refused (422)."""
     problems = Problems()
+    _finalizers(new["metadata"], old["metadata"], problems)
     if any(new["metadata"].get(key) != old["metadata"].get(key) for key in ("labels", "annotations", "finalizers")):
         _metadata(kind, new["metadata"], problems)
     if kind == POD:
         _pod_update(new, old, problems)
     elif content(new) != content(old):
-        if kind in _SPECS:
-            _SPECS[kind](new, problems)
-        _fixed_fields(kind, new, old, problems)
+        try:
+            if kind in _SPECS:
+                _SPECS[kind](new, problems)
+            _fixed_fields(kind, new, old, problems)
+        except (AttributeError, TypeError):  # what came in past the door may have any shape
+            problems.forbidden("spec", "it holds values of the wrong type, which must be put right at the same time")
     problems.refuse(kind, new["metadata"]["name"])
 
 
 def content(item: Json) -> Json:
     """Return what an object says beside metadata and status."""
     return {key: value for key, value in item.items() if key not in ("metadata", "status")}
+
+
+def _finalizers(new: Json, old: Json, problems: Problems) -> None:
+    before = old.get("finalizers") or []
+    added = [name for name in new.get("finalizers") or [] if name not in before]
+    if old.get("deletionTimestamp") and added:
+        why = f"no new finalizers can be added if the object is being deleted, found new finalizers {added}"
+        problems.forbidden("metadata.finalizers", why)
 
 
 # Metadata.

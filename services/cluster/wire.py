@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from services.cluster import patches
+from services.cluster import patches, protobuf
 from services.cluster.refusal import Refused, bad_request
 
 BODY_BYTES_MAX = 3 * 1024 * 1024
@@ -51,6 +51,8 @@ def decode(data: bytes, content_type: str) -> Any:
         return None
     if content_type in _YAML:
         value = _yaml(data)
+    elif content_type == protobuf.MEDIA_TYPE:
+        value = protobuf.decode(data)
     elif content_type in _JSON or content_type in ("", "application/octet-stream", "text/plain"):
         value = _json(data)
     else:

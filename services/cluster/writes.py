@@ -13,18 +13,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from events.canonical import Json
-from events.kinds import (
-    CONFIG_MAP,
-    EVENT,
-    LEASE,
-    NAMESPACE,
-    NODE,
-    POD,
-    PRIORITY_CLASS,
-    SECRET,
-    STORAGE_CLASS,
-    Kind,
-)  # fmt: skip
+from events.kinds import BATCH_JOB, DAEMON_SET, NAMESPACE, NETWORK_POLICY, NODE, REPLICA_SET, SECRET, STATEFUL_SET, Kind
 from services.cluster import defaults, patches, shapes, validation
 from services.cluster.refusal import (
     Refused,
@@ -38,8 +27,8 @@ from services.cluster.refusal import (
 from services.cluster.routes import CUSTOM, WITH_STATUS, Request, Target
 from services.cluster.store import Store
 
-#: Kinds without ``metadata.generation``.
-_UNCOUNTED = frozenset({POD, NODE, NAMESPACE, CONFIG_MAP, SECRET, EVENT, LEASE, PRIORITY_CLASS, STORAGE_CLASS})
+#: Kinds whose ``metadata.generation`` counts the changes of what is wanted.
+_COUNTED = CUSTOM | {REPLICA_SET, STATEFUL_SET, DAEMON_SET, BATCH_JOB, NETWORK_POLICY}
 #: Metadata that only the server writes.
 _OWNED = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
           "generation", "selfLink")  # fmt: skip
@@ -62,8 +51,8 @@ Admission = Callable[[str, Kind, Json | None, Json | None, Lister], Json | None]
 class Writes:
     """The writing half of the API, on one store."""
 
-    def __init__(self, store: Store, admission: list[Admission], settled: Callable[[Kind], None]) -> None:
-        self.store, self._admission, self._settled = store, admission, settled
+    def __init__(self, store: Store, admission: list[Admission]) -> None:
+        self.store, self._admission = store, admission
 
     # Create.
 
@@ -87,12 +76,11 @@ class Writes:
         validation.check(kind, item)
         if self.store.get(kind, target.namespace, meta["name"]) is not None:
             raise exists(kind, meta["name"])
-        if kind not in _UNCOUNTED:
+        if kind in _COUNTED:
             item["metadata"].setdefault("generation", 1)
         if request.dry_run:
             return self._as_if_created(kind, item)
         stored = self.store.put(kind, item)
-        self._settled(kind)
         return self.store.get(kind, target.namespace, meta["name"]) or stored
 
     def _generated(self, kind: Kind, meta: Json) -> str:
@@ -160,7 +148,7 @@ class Writes:
             return old
         item = self.admit("update" if target.subresource != "status" else "status", kind, item, old)
         validation.check_update(kind, item, old)
-        if kind not in _UNCOUNTED and validation.content(item) != validation.content(old):
+        if kind in _COUNTED and validation.content(item) != validation.content(old):
             item["metadata"]["generation"] = _count(old["metadata"].get("generation")) + 1
         if not _differs(item, old):
             return old
@@ -184,7 +172,6 @@ class Writes:
         ending = meta.get("deletionTimestamp") and not meta.get("deletionGracePeriodSeconds")
         if waited and ending and not meta.get("finalizers") and kind != NAMESPACE:
             self.store.erase(kind, *key)
-        self._settled(kind)
         return stored
 
     # Patch.
