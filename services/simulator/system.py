@@ -23,7 +23,7 @@ from scheduling.state.fold import Fold
 from scheduling.state.model import Model
 from services.binder.binder import Binder
 from services.binder.status import StatusWriter
-from services.cluster.admission import admission_chain
+from services.cluster.admission import admit
 from services.cluster.api import EmbeddedApi
 from services.cluster.direct import DirectApi
 from services.cluster.nodeagent import NodeAgents
@@ -79,7 +79,7 @@ class System:
     def __post_init__(self) -> None:
         self.log = MemoryLog()
         self.store = Store(self.clock, derived_uid)
-        self.api = EmbeddedApi(self.store, admission_chain())
+        self.api = EmbeddedApi(self.store, (admit,))
         self.faults = Faults()
         self.binder_api = BinderApi(self.api, self.store, self.faults)
         self.watcher_api = WatcherApi(self.api)
@@ -128,7 +128,7 @@ class System:
         self.batches += 1
 
     def _start_controller(self) -> ControllerManager:
-        return ControllerManager(DirectApi(self.api, "controller"), self.clock, keys=keys.derived)
+        return ControllerManager(DirectApi(self.api, "controller"), self.clock, keys=keys.derived, grace_s=0)
 
     def _start_watcher(self) -> Watcher:
         return Watcher(
