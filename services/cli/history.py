@@ -104,13 +104,11 @@ async def end_of(log: Log, when: str) -> int:
             fail(f"--at {when}: the log holds offsets {first} to {end - 1}")
         return int(when) + 1
     time_ms = _parse(when)
-    position = first
-    while position < end:
-        for position, message in await log.read(position, min(_CHUNK, end - position)):
+    for start in range(first, end, _CHUNK):
+        for position, message in await log.read(start, min(_CHUNK, end - start)):
             record = CODEC.from_message(message)
             if not isinstance(record, SetAside) and record.time_ms > time_ms:
                 return position
-        position += 1
     return end
 
 

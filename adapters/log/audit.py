@@ -1,0 +1,182 @@
+"""The audit: fold the whole log, and decide every batch again at the place that it is based on (design section 5).
+
+Two readings. The first only notes where batches say they were decided. The second folds, and at each such place decides
+again with the batch's own time and number; where the batch then stands, its bytes must be those. The chain needs no
+reading of its own: a batch names the digests of chain and state at its base, and one that names others than those that
+everything before it folds to is found by the fold. So what was changed, dropped, moved or added lies before the first
+such batch, and after the last one that was right.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final, TypeAlias
+
+from adapters.log.follower import Follower
+from adapters.log.port import Log
+from events import canonical
+from events.codec import Message, from_message
+from events.records import Batch, Record, dump
+from scheduling.decide import ENGINE, decide
+from scheduling.state.fold import APPLIED, Fold
+
+_CHUNK: Final = 1_000
+_LISTED_MAX: Final = 20
+
+#: Where a batch says that it was decided: incarnation of the log and place counted from its genesis.
+Base: TypeAlias = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it should be, at a position of the log."""
+
+    position: int
+    record: str
+    problem: str
+
+
+@dataclass
+class AuditReport:
+    """What an audit found. It passed if there are no ``findings``; they are in the order of the log.
+
+    ``decisions`` were decided again and are equal, ``void`` are batches without effect by their reason, ``set_aside``
+    are messages that are no records (the first few of ``set_aside_count``).
+    """
+
+    first: int = 0
+    end: int = 0
+    chain: str = ""
+    state: str = ""
+    decisions: int = 0
+    void: Counter[str] = field(default_factory=Counter)
+    set_aside: list[Finding] = field(default_factory=list)
+    set_aside_count: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    vouched: int = 0
+
+    @property
+    def passed(self) -> bool:
+        return not self.findings
+
+
+async def verify(log: Log) -> AuditReport:
+    """Audit everything that is on a log now. Raises LogError if it cannot be read."""
+    first, end = await log.bounds()
+    asked: dict[Base, list[Batch]] = defaultdict(list)
+    written: dict[int, bytes] = {}
+    async for position, message in _messages(log, first, end):
+        record = from_message(message)
+        if isinstance(record, Record) and isinstance(record.body, Batch):
+            asked[(_incarnation(record), record.body.base)].append(record.body)
+            written[position] = sha256(message.value).digest()
+    auditor = _Auditor(asked, written)
+    follower = Follower(log, auditor)
+    if first:
+        await follower.begin_at_front()
+    while follower.position < end:
+        await follower.advance(min(_CHUNK, end - follower.position))
+    report = auditor.report
+    if follower.blocked is not None:
+        reason = f"{follower.blocked.why.reason} ({follower.blocked.why.type}): what follows cannot be judged"
+        report.findings.append(Finding(follower.blocked.position, "", reason))
+        report.findings.sort(key=lambda finding: finding.position)
+    report.first, report.end = first, end
+    report.chain, report.state = follower.chain, auditor.fold.digest()
+    return report
+
+
+async def _messages(log: Log, position: int, end: int) -> AsyncIterator[tuple[int, Message]]:
+    while position < end:
+        for found in await log.read(position, min(_CHUNK, end - position)):
+            position = found[0] + 1
+            yield found
+
+
+def _incarnation(record: Record) -> str:
+    return record.id.rsplit("/", 2)[-2]
+
+
+class _Auditor:
+    """Folds, decides again at every place that a batch is based on, and compares."""
+
+    def __init__(self, asked: dict[Base, list[Batch]], written: dict[int, bytes]) -> None:
+        self.fold = Fold()
+        self.report = AuditReport()
+        self._asked = asked
+        self._written = written
+        self._decided: dict[tuple[str, int, int, int], bytes] = {}
+
+    def apply(self, position: int, record: Record, chain_before: str) -> str:
+        """Fold one record; a batch with effect must be what is decided at its base."""
+        self._decide_again(chain_before)
+        verdict = self.fold.apply(position, record, chain_before)
+        if isinstance(record.body, Batch):
+            self._judge(position, record, record.body, verdict)
+        return verdict
+
+    def set_aside(self, position: int, reason: str, chain_before: str = "") -> None:
+        """Note a message that is no record."""
+        self._decide_again(chain_before)
+        self.fold.set_aside(position, reason, chain_before)
+        self.report.set_aside_count += 1
+        if len(self.report.set_aside) < _LISTED_MAX:
+            self.report.set_aside.append(Finding(position, "", reason))
+
+    def _decide_again(self, chain: str) -> None:
+        incarnation, place = self.fold.model.incarnation, self.fold.sequence
+        for batch in self._asked.pop((incarnation, place), ()):
+            if batch.engine == ENGINE:
+                again = decide(self.fold, batch.time_ms, chain, batch.batch)
+                key = (incarnation, place, batch.batch, batch.time_ms)
+                self._decided[key] = canonical.encode(dump(again)) if again else b""
+
+    def _judge(self, position: int, record: Record, batch: Batch, verdict: str) -> None:
+        key = (_incarnation(record), batch.base, batch.batch, batch.time_ms)
+        again = self._decided.pop(key, None)
+        if not verdict.startswith(APPLIED):
+            self._void(position, record, verdict)
+            return
+        problem = _difference(batch, again, self._written[position])
+        if problem:
+            self.report.findings.append(Finding(position, record.id, problem))
+        else:
+            self.report.decisions += 1
+            self.report.vouched = position
+
+    def _void(self, position: int, record: Record, verdict: str) -> None:
+        """A batch of a superseded term or a repeated one is as it should be; one that saw another history is not."""
+        reason = verdict.removeprefix("void: ")
+        if reason.startswith(("diverged", "based on")):
+            between = f"{self.report.vouched} and {position}"
+            self.report.findings.append(
+                Finding(position, record.id, f"{reason}; the log was changed between positions {between}")
+            )
+            return
+        self.report.void[reason.split(",")[0]] += 1
+
+
+def _difference(batch: Batch, again: bytes | None, written: bytes) -> str:
+    """Return how a batch differs from what is decided again; empty if it does not."""
+    if batch.engine != ENGINE:
+        return f"decided by engine {batch.engine}, which is not this one ({ENGINE})"
+    if again is None:
+        return f"its base, place {batch.base}, was never reached"
+    if not again:
+        return "decided again, nothing new is found"
+    if sha256(again).digest() == written:
+        return ""
+    mine = canonical.encode(dump(batch))
+    if mine == again:
+        return "decided again it is equal, but it is spelled in another way"
+    place = next(
+        (at for at, (one, two) in enumerate(zip(mine, again, strict=False)) if one != two), min(len(mine), len(again))
+    )
+    return f"decided again it differs from byte {place} on: it has {_near(mine, place)}, again {_near(again, place)}"
+
+
+def _near(text: bytes, place: int) -> str:
+    return text[max(0, place - 30) : place + 50].decode("ascii", "replace")
