@@ -1,0 +1,258 @@
+"""The watcher: what it appends, and what it must not (scheduling/F-4a, F-11, F-11a, F-11b, devices/A-16a)."""
+
+from __future__ import annotations
+
+import pytest
+from service_world import World, refused, unknown
+
+from events.codec import Message
+from events.kinds import CONFIG_MAP, NODE, POD
+from events.records import Deleted, Genesis, ListEnd, Observed, Opened
+
+
+def observed(world: World, records: list[Observed], name: str) -> list[Observed]:
+    return [body for body in records if body.object["metadata"]["name"] == name]
+
+
+async def test_a_term_begins_with_a_complete_list_of_every_kind_f11() -> None:
+    world = World()
+    world.node("n1")
+    assert await world.watcher.step()
+    assert not await world.watcher.step()
+    assert (await world.fold()).ready
+    assert len({body.kind for body in await world.bodies(ListEnd)}) == 11
+
+
+async def test_a_restart_appends_only_what_changed() -> None:
+    world = World()
+    world.node("n1")
+    world.node("n2")
+    await world.watcher.step()
+    before = len(await world.bodies(Observed))
+    world.node("n2", cpu="8")
+    world.watcher = world.new_watcher()
+    await world.watcher.step()
+    after = await world.bodies(Observed)
+    assert [body.object["metadata"]["name"] for body in after[before:]] == ["n2"]
+    assert after[-1].listed
+
+
+async def test_what_disappeared_while_nobody_watched_is_deleted_and_nobody_saw_it_f11a() -> None:
+    world = World()
+    world.node("n1")
+    await world.watcher.step()
+    world.store.remove(NODE, "", "n1")
+    world.watcher = world.new_watcher()
+    await world.watcher.step()
+    (gone,) = await world.bodies(Deleted)
+    assert (gone.name, gone.seen) == ("n1", False)
+    assert "n1" not in (await world.fold()).model.nodes
+
+
+async def test_a_seen_deletion_says_so() -> None:
+    world = World()
+    world.node("n1")
+    await world.watcher.step()
+    world.store.remove(NODE, "", "n1")
+    await world.watcher.step()
+    (gone,) = await world.bodies(Deleted)
+    assert (gone.name, gone.seen) == ("n1", True)
+
+
+async def test_heartbeats_statuses_and_echoes_append_nothing() -> None:
+    world = World()
+    world.node("n1")
+    world.single("one")
+    await world.watcher.step()
+    before = len(await world.records())
+    await world.api.patch(NODE, "", "n1", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, "status")
+    await world.api.patch(POD, "team-a", "one", {"metadata": {"annotations": {"example.test/x": "secret"}}})
+    await world.watcher.step()
+    assert len(await world.records()) == before
+
+
+async def test_foreign_pods_appear_once_they_are_assigned_as2() -> None:
+    world = World()
+    world.pod("other", schedulerName="default-scheduler")
+    await world.watcher.step()
+    assert not observed(world, await world.bodies(Observed), "other")
+    await world.api._api.bind("team-a", "other", {"target": {"kind": "Node", "name": "n1"}})
+    await world.watcher.step()
+    assert len(observed(world, await world.bodies(Observed), "other")) == 1
+
+
+async def test_only_the_configuration_maps_are_observed() -> None:
+    world = World()
+    for namespace, name in (("kube-system", "volcano-vgpu-device-config"), ("team-a", "secret-things")):
+        world.put(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"namespace": namespace, "name": name},
+                "data": {"device-config.yaml" if namespace == "kube-system" else "password": "x", "other": "y"},
+            }
+        )
+    await world.watcher.step()
+    (only,) = [body for body in await world.bodies(Observed) if body.kind == CONFIG_MAP.name]
+    assert only.object["data"] == {"device-config.yaml": "x"}
+
+
+@pytest.mark.parametrize("code", [410, 500])
+async def test_a_broken_watch_is_taken_up_again_and_a_status_is_no_object_f11a(code: int) -> None:
+    world = World()
+    world.node("n1")
+    await world.watcher.step()
+    world.store.break_watch(NODE, code)
+    world.node("n2")
+    await world.watcher.step()
+    model = (await world.fold()).model
+    assert sorted(model.nodes) == ["n1", "n2"]
+
+
+async def test_a_bookmark_is_no_object_f11a() -> None:
+    world = World()
+    world.node("n1")
+    await world.watcher.step()
+    before = len(await world.records())
+    world.store.bookmark(NODE, "5000")
+    world.store.bookmark(POD, "5000")
+    await world.watcher.step()
+    assert len(await world.records()) == before
+
+
+async def test_a_late_or_repeated_event_changes_nothing_f4a() -> None:
+    world = World()
+    old = world.node("n1", cpu="2")
+    world.node("n1", cpu="8")
+    await world.watcher.step()
+    before = len(await world.records())
+    world.store.emit(NODE, "MODIFIED", old)
+    world.store.emit(NODE, "ADDED", world.get(NODE, "n1"))
+    await world.watcher.step()
+    assert len(await world.records()) == before
+
+
+async def test_after_its_deletion_other_events_of_a_uid_are_ignored_f4a() -> None:
+    world = World()
+    old = world.node("n1")
+    await world.watcher.step()
+    world.store.remove(NODE, "", "n1")
+    world.store.emit(NODE, "MODIFIED", {**old, "metadata": {**old["metadata"], "resourceVersion": "99999"}})
+    await world.watcher.step()
+    assert "n1" not in (await world.fold()).model.nodes
+
+
+async def test_another_uid_under_a_name_is_a_new_object_and_a_late_deletion_of_the_old_one_nothing_a16a() -> None:
+    world = World()
+    old = world.node("n1", uid="u-1")
+    await world.watcher.step()
+    world.node("n1", uid="u-2", cpu="9")
+    world.store.emit(NODE, "DELETED", old)
+    await world.watcher.step()
+    node = (await world.fold()).model.nodes["n1"].node
+    assert node is not None
+    assert node.uid == "u-2"
+
+
+async def test_a_list_with_lower_versions_wins_f4() -> None:
+    world = World()
+    world.node("n1", resourceVersion="900")
+    await world.watcher.step()
+    world.node("n1", resourceVersion="40", uid=world.get(NODE, "n1")["metadata"]["uid"])
+    world.store.break_watch(NODE, 410)
+    await world.watcher.step()
+    world.node("n1", cpu="16", resourceVersion="950")
+    await world.watcher.step()
+    node = (await world.fold()).model.nodes["n1"].node
+    assert node is not None
+    assert node.allocatable is not None
+    assert node.allocatable["cpu"] == "16"
+
+
+async def test_a_bind_lost_by_a_restored_store_is_seen_by_the_next_list_f4() -> None:
+    world = World()
+    world.node("n1")
+    pending = world.single("one")
+    await world.decide()
+    await world.binder.step()
+    world.put(pending)
+    world.watcher = world.new_watcher()
+    await world.watcher.step()
+    entry = next(iter((await world.fold()).model.pods.values()))
+    assert entry.placement is None
+    await world.settle()
+    assert world.get(POD, "one")["spec"]["nodeName"] == "n1"
+
+
+async def test_two_watchers_do_no_harm_the_superseded_one_stands_back() -> None:
+    world = World()
+    old = world.watcher
+    await old.step()
+    world.watcher = world.new_watcher()
+    await world.watcher.step()
+    world.node("n1")
+    await old.step()
+    await world.watcher.step()
+    await old.step()
+    assert not old.leading
+    assert world.watcher.leading
+    assert len(observed(world, await world.bodies(Observed), "n1")) == 1
+    assert len(await world.bodies(Opened)) == 2
+
+
+async def test_a_cut_log_begins_anew_with_another_incarnation_f11b() -> None:
+    world = World()
+    world.node("n1")
+    world.single("one")
+    await world.settle()
+    live = world.scheduler
+    world.log.truncate(4)
+    await world.settle()
+    (genesis,) = await world.bodies(Genesis)
+    world.scheduler = world.new_scheduler()
+    await world.scheduler.fold()
+    rebuilt = world.scheduler.follower
+    assert rebuilt.state.model.incarnation == genesis.incarnation
+    assert rebuilt.state.ready
+    assert rebuilt.state.digest() == live.follower.state.digest()
+    assert rebuilt.chain == live.follower.chain
+    world.single("two")
+    await world.settle()
+    assert world.get(POD, "two")["spec"]["nodeName"] == "n1"
+
+
+@pytest.mark.parametrize("fault", ["refused", "vanished", "answer lost"])
+async def test_a_failed_append_loses_nothing(fault: str) -> None:
+    world = World()
+    world.node("n1")
+    await world.watcher.step()
+    world.node("n1", cpu="16")
+    world.store.remove(POD, "team-a", "none")
+    world.log.faults["watcher"] = [fault]
+    await world.watcher.step()
+    await world.watcher.step()
+    node = (await world.fold()).model.nodes["n1"].node
+    assert node is not None
+    assert node.allocatable is not None
+    assert node.allocatable["cpu"] == "16"
+
+
+async def test_a_list_that_fails_is_taken_again_and_until_then_nothing_is_whole() -> None:
+    world = World()
+    world.watch_api.faults["list"] = [None, unknown(), refused(403)]
+    await world.watcher.step()
+    assert not (await world.fold()).ready
+    await world.watcher.step()
+    assert (await world.fold()).ready
+
+
+async def test_unreadable_bytes_on_the_log_make_it_list_again() -> None:
+    world = World()
+    world.node("n1")
+    await world.watcher.step()
+    before = len(await world.bodies(ListEnd))
+    await world.log.append([Message((("ce_type", b"nonsense"),), b"\xff\xfe")])
+    await world.watcher.step()
+    assert len(await world.bodies(ListEnd)) == 2 * before
+    assert len(observed(world, await world.bodies(Observed), "n1")) == 2
+    assert not await world.watcher.step()
