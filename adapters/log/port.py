@@ -23,6 +23,10 @@ class OutOfRange(LogError):
     """The position asked for is not on the log any more: its front was cut. Never answered by a silent reset."""
 
 
+class Damaged(LogError):
+    """What the home holds is not what was written: a hole, or a message that cannot be one."""
+
+
 def check_sizes(messages: Sequence[Message]) -> None:
     """Refuse what no home takes: a message above the limit. Raises LogError, nothing being on the log."""
     for message in messages:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from adapters.log.port import LogError, OutOfRange
+from adapters.log.port import Damaged, LogError, OutOfRange
 from events.codec import Message
 
 _APPLICATION: Final = 0x67707531
@@ -91,10 +91,18 @@ class LogFile:
                 "SELECT position, headers, value FROM messages WHERE position >= ? ORDER BY position LIMIT ?",
                 (position, limit),
             ).fetchall()
-        found = [(at, Message(_unpack(headers), bytes(value))) for at, headers, value in rows]
+        found = [(at, self._message(at, headers, value)) for at, headers, value in rows]
         if [at for at, _ in found] != list(range(position, min(end, position + limit))):
-            raise LogError(f"{self.path}: damaged: messages are missing after position {position}")
+            raise Damaged(f"{self.path}: damaged: messages are missing after position {position}")
         return found
+
+    def _message(self, position: int, headers: object, value: object) -> Message:
+        try:
+            if isinstance(headers, str) and isinstance(value, bytes):
+                return Message(_unpack(headers), value)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            pass
+        raise Damaged(f"{self.path}: damaged: what stands at position {position} is no message")
 
     def bounds(self) -> tuple[int, int]:
         """Return the first position that is there and the next one to be written."""

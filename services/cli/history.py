@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, NoReturn, TypeVar
 import typer
 
 from adapters.log.follower import Follower
-from adapters.log.port import Log, LogError
+from adapters.log.port import Damaged, Log, LogError
 from adapters.log.sqlite import SqliteLog
 from events.codec import CODEC, SetAside
 from events.records import Record
@@ -82,6 +82,8 @@ def run(data: Path, work: Callable[[Log], Coroutine[Any, Any, T]]) -> T:
         fail(f"{data / LOG_FILE}: no log there (--data names the folder)")
     try:
         return asyncio.run(session())
+    except Damaged as error:
+        fail(str(error), code=1)
     except LogError as error:
         fail(str(error))
     except KeyboardInterrupt:
