@@ -34,7 +34,7 @@ from events.kinds import (
 from services.controller import garbage, podgroups, queues
 from services.controller.actions import Action, Later
 from services.controller.execute import Executor, Outcome
-from services.controller.jobs import policies
+from services.controller.jobs import policies, sshkeys
 from services.controller.jobs.plugins import KeyMaker
 from services.controller.jobs.policies import Request
 from services.controller.jobs.reconcile import reconcile as reconcile_job
@@ -77,13 +77,13 @@ class ControllerManager:
         switches: Switches | None = None,
         *,
         schedulers: Sequence[str] = names.SCHEDULER_NAMES,
-        keys: KeyMaker | None = None,
+        keys: KeyMaker = sshkeys.system,
         grace_s: int | None = None,
         jitter: Callable[[], float] | None = None,
     ) -> None:
         """Set up the controllers that are on.
 
-        ``keys`` makes SSH key pairs (None: plugin ssh fails); ``grace_s`` is the grace period of deletions (None: the
+        ``keys`` makes the SSH key pairs of plugin ssh; ``grace_s`` is the grace period of deletions (None: the
         pod's own); ``jitter`` spreads the reflectors' back-off (None: no back-off, for simulations).
         """
         self._clock, self._keys, self._schedulers = clock, keys, tuple(schedulers)

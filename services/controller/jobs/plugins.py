@@ -43,15 +43,13 @@ def marks(job: VolcanoJob) -> dict[str, str]:
     return {f"plugin-{name}": name for name in job.plugins if name in ("env", "svc", "ssh")}
 
 
-def objects(job: VolcanoJob, keys: KeyMaker | None) -> list[Action]:
+def objects(job: VolcanoJob, keys: KeyMaker) -> list[Action]:
     """What the job's plugins make once and have not made yet."""
     made = mapping(job.now.get("controlledResources"))
     actions: list[Action] = []
     if "svc" in job.plugins and "plugin-svc" not in made:
         actions += [_create(job, kind, item) for kind, item in _services(job)]
     if "ssh" in job.plugins and "plugin-ssh" not in made:
-        if keys is None:
-            return [*actions, _failure(job, "plugin ssh: no way to make keys is configured")]
         actions.append(_create(job, SECRET, _secret(job, keys(job.uid))))
     return actions
 

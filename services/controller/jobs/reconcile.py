@@ -36,7 +36,7 @@ from services.controller.world import (
 
 
 def reconcile(
-    world: World, ref: Ref, request: Request | None, now_ms: int, scheduler: str, keys: plugins.KeyMaker | None
+    world: World, ref: Ref, request: Request | None, now_ms: int, scheduler: str, keys: plugins.KeyMaker
 ) -> list[Action]:
     """Return what is to be done for one job, given what happened to it (or None)."""
     item = world.at(ref)
@@ -80,7 +80,7 @@ def pods_of(world: World, job: VolcanoJob) -> list[Json]:
 
 
 def _carry_out(
-    world: World, job: VolcanoJob, action: str, request: Request | None, now_ms: int, keys: plugins.KeyMaker | None
+    world: World, job: VolcanoJob, action: str, request: Request | None, now_ms: int, keys: plugins.KeyMaker
 ) -> list[Action]:
     pods = pods_of(world, job)
     plan = phases.plan(job, pods, action, request)
@@ -123,9 +123,7 @@ def _delete(job: VolcanoJob, kind: Kind, item: Json) -> Delete:
     return Delete(ref_of(kind, item), uid_of(item), refused)
 
 
-def _sync(
-    world: World, job: VolcanoJob, pods: Sequence[Json], now_ms: int, keys: plugins.KeyMaker | None
-) -> list[Action]:
+def _sync(world: World, job: VolcanoJob, pods: Sequence[Json], now_ms: int, keys: plugins.KeyMaker) -> list[Action]:
     """Bring PodGroup and pods in line; the phase follows (J-4, J-5, J-10, J-11)."""
     actions = [*plugins.objects(job, keys), *volumes.claims(job)]
     group = world.get(POD_GROUP, job.namespace, job.group_name)
