@@ -7,7 +7,7 @@ both, so nobody is bound on a card that another task is waiting for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from scheduling.cycle.job import FitErrors, Placement, Task
 from scheduling.cycle.plugin import Refused
 from scheduling.devices.books import Fit, Misfit, NodeDevices
 from scheduling.nodes.predicates import resource_fit
-from scheduling.nodes.search import Search as NodeSearch
 from scheduling.nodes.view import NodeView
 from scheduling.status import TaskStatus
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from scheduling.cycle.session import Session
 
 _UNRESOLVABLE = 3  # devices/C-31
+_DETAILS_MAX = 5  # devices/F-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,82 +101,13 @@ def judge(session: Session, task: Task, view: NodeView) -> Candidate | Refused:
     return refused_by_devices(fit) if isinstance(fit, Misfit) else Candidate(view, now, fit)
 
 
-class Finder:
-    """Searches nodes for one job's turn, with the turn's failure cache (AL-21)."""
-
-    def __init__(self, session: Session, action: str) -> None:
-        self._session = session
-        self._cached = session.argument(action, "predicateErrorCacheEnable", True)
-        self._failed: dict[str, dict[str, Refused]] = {}
-        options = NodeSearch.of(session.config.action_arguments.get("allocate", {}))
-        self._sampling, self._wanted = options.sampling, options.enough(len(session.names))
-
-    def find(self, task: Task) -> Search:
-        """Return where a task fits. A nominated node that still fits is the only one (AL-7)."""
-        prepared = self._session.prepare(task)
-        if prepared:
-            names = self._session.names
-            return Search(errors=FitErrors(len(names), {prepared: len(names)}))
-        nominated = task.pod.nominated_node or task.book.nominated_node
-        if nominated in self._session.views and self._session.views[nominated].node is not None:
-            found = self._search(task, iter([nominated]), 1)
-            if found.candidates:
-                return found
-        return self._search(task, self._round(), self._wanted)
-
-    def only(self, task: Task, node: str) -> Search:
-        """Return whether a task fits one node."""
-        view = self._session.views.get(node)
-        if view is None or view.node is None:
-            return Search()
-        return self._search(task, iter([node]), 1)
-
-    def _round(self) -> Iterator[str]:
-        """Visit the nodes in name order; where only some are looked at, from where the last search ended (AL-18)."""
-        names = self._session.names
-        if not self._sampling:
-            yield from names
-            return
-        start = self._session.search_start % len(names) if names else 0
-        for index in range(len(names)):
-            self._session.search_start = (start + index + 1) % len(names)
-            yield names[(start + index) % len(names)]
-
-    def _search(self, task: Task, names: Iterator[str], wanted: int) -> Search:
-        found = Search()
-        failures: list[tuple[str, Refused]] = []
-        for name in names:
-            answer = self._judge(task, name)
-            if isinstance(answer, Refused):
-                failures.append((name, answer))
-                continue
-            over = self._session.holds(task, answer.fit.charge) if answer.fit else ""
-            if over:
-                found.refusal = found.refusal or over
-                continue
-            found.candidates.append(answer)
-            if len(found.candidates) >= wanted:
-                break
-        if not found.candidates:
-            found.errors = _errors(failures)
-        return found
-
-    def _judge(self, task: Task, name: str) -> Candidate | Refused:
-        known = self._failed.get(task.role, {}).get(name) if task.role and self._cached else None
-        if known is not None:
-            return known
-        answer = judge(self._session, task, self._session.views[name])
-        if isinstance(answer, Refused) and task.role and self._cached:
-            self._failed.setdefault(task.role, {})[name] = answer
-        return answer
-
-
-def _errors(failures: list[tuple[str, Refused]]) -> FitErrors:
+def errors_of(refused: Mapping[str, Refused]) -> FitErrors:
+    """Return what nodes that take nobody say together (MSG-5, devices/F-6)."""
     counts: dict[str, int] = {}
-    for _, refused in failures:
-        counts[refused.reason] = counts.get(refused.reason, 0) + 1
-    details = sorted((name, refused.detail) for name, refused in failures if refused.detail)
-    return FitErrors(len(failures), counts, tuple(details[:5]))
+    for answer in refused.values():
+        counts[answer.reason] = counts.get(answer.reason, 0) + 1
+    details = sorted((name, answer.detail) for name, answer in refused.items() if answer.detail)
+    return FitErrors(len(refused), counts, tuple(details[:_DETAILS_MAX]))
 
 
 def choose(session: Session, task: Task, candidates: list[Candidate]) -> Candidate:

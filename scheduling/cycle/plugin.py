@@ -72,6 +72,8 @@ class Plugin:
     """Base of all plugins; its answers are never asked. One object lives for one cycle."""
 
     name = ""
+    #: Whether ``check`` and ``scores`` of a plain pod follow from its class and the node alone (``cycle.classes``).
+    by_class = True
 
     def __init__(self, session: Session, option: PluginOption) -> None:
         self.session = session

@@ -59,7 +59,7 @@ def _upwards(model: Model, name: str) -> Iterator[str]:
 
 
 def as_status(vector: Vector) -> dict[str, str]:
-    """Return a vector as ``status.allocated`` shows it: quantities, cpu and memory always there, no other zero (Q-6)."""
+    """Return a vector as ``status.allocated`` shows it: cpu and memory are always there, other zeros are not (Q-6)."""
     shown = {CPU: quantity.from_milli(vector.get(CPU, 0)), MEMORY: quantity.from_bytes(vector.get(MEMORY, 0))}
     for name in resources.ordered(vector):
         value = vector[name]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from scheduling.config.parse import default_config
 from scheduling.cycle import close, messages, promises, snapshot, undo
 from scheduling.cycle.actions import ACTIONS
+from scheduling.cycle.memo import Memo
 from scheduling.cycle.plugins import PLUGINS
 from scheduling.cycle.session import Session
-from scheduling.cycle.traits import Memo
 from scheduling.state.model import CycleResult, Model
 
 
@@ -21,7 +21,7 @@ def run(model: Model, time_ms: int, memo: Memo | None = None) -> CycleResult:
     memo = memo or Memo()
     memo.forget(model.pods)
     config = model.config or default_config()
-    session = Session(model, config, snapshot.take(model, config, memo), time_ms)
+    session = Session(model, config, snapshot.take(model, config, memo), time_ms, memo)
     session.open(PLUGINS)
     promises.restore(session)
     undo.undo_hopeless(session)

@@ -14,12 +14,13 @@ from scheduling import resources
 from scheduling.config.arguments import boolean
 from scheduling.config.model import SchedulerConfig
 from scheduling.cycle import messages
+from scheduling.cycle.classes import PodClass, plain_cluster
 from scheduling.cycle.job import Job, Placement, Task
+from scheduling.cycle.memo import Memo
 from scheduling.cycle.plugin import SWITCHES, Plugin, Refused, Vote
 from scheduling.cycle.snapshot import Snapshot, raw_accounting
 from scheduling.devices.books import NodeDevices
 from scheduling.devices.claims import Claim, planned_claim
-from scheduling.nodes.cluster import ClusterView
 from scheduling.nodes.view import NodeTask, NodeView
 from scheduling.objects import Queue
 from scheduling.resources import Vector
@@ -36,7 +37,9 @@ class Session:
     ``gangs`` and ``evictions`` are what was committed, in order.
     """
 
-    def __init__(self, model: Model, config: SchedulerConfig, snapshot: Snapshot, time_ms: int) -> None:
+    def __init__(
+        self, model: Model, config: SchedulerConfig, snapshot: Snapshot, time_ms: int, memo: Memo | None = None
+    ) -> None:
         self.model, self.config, self.time_ms = model, config, time_ms
         self.env = model.env
         self.jobs, self.queues = snapshot.jobs, snapshot.queues
@@ -47,7 +50,9 @@ class Session:
         self.planned: dict[str, dict[str, Claim]] = {}
         self.device_books: dict[str, tuple[NodeView, Mapping[str, Claim], tuple[NodeDevices, NodeDevices]]] = {}
         self.raw = raw_accounting(config)
-        self.cluster = ClusterView(self.views, model.others)
+        self.memo = memo or Memo()
+        self.cluster = self.memo.begin(self.views, model.others, config)
+        self.plain = False
         self.search_start = model.search_start
         self.gangs: list[Gang] = []
         self.evictions: list[Evicted] = []
@@ -62,6 +67,7 @@ class Session:
             self._tiers.append(opened)
         for job in self.jobs.values():
             job.tasks.sort(key=self.task_order)
+        self.plain = plain_cluster(self)
 
     # --- asking plugins ---
 
@@ -79,6 +85,10 @@ class Session:
     def plugins(self, answer: str) -> list[Plugin]:
         """Return the plugins that give this answer, in tier order."""
         return [plugin for tier in self._tiers_of(answer) for plugin in tier]
+
+    def all_plugins(self) -> list[Plugin]:
+        """Return the open plugins, in tier order."""
+        return [plugin for tier in self._tiers for plugin in tier]
 
     def plugin(self, name: str) -> Plugin | None:
         """Return an open plugin by its name."""
@@ -209,19 +219,32 @@ class Session:
 
     # --- trials ---
 
+    def class_of(self, task: Task) -> PodClass:
+        """Return what is known of a plain pod's class, up to date."""
+        assert task.traits.kind is not None, f"{task.uid} is of no class"
+        known = self.memo.classes.setdefault(task.traits.kind, PodClass())
+        known.refresh(self, task)
+        return known
+
+    def _show(self, view: NodeView) -> None:
+        """Put a node's new view in place."""
+        self.views[view.name] = view
+        self.memo.changed.append(view.name)
+
     def put(self, task: Task, status: TaskStatus, placement: Placement) -> None:
         """Place a Pending task on a node: Allocated on what is idle, or Pipelined on what will be."""
         view = self.views[placement.node]
         booked = NodeTask(task.pod, task.traits.request, status)
         if not placement.allocation and not placement.gpu_index:
-            self.views[view.name] = view.with_task(booked)
+            self._show(view.with_task(booked))
         elif status is TaskStatus.PIPELINED:
             claim = planned_claim(task.pod, self.env, placement.allocation, placement.gpu_index)
             self.planned[view.name] = {**self.planned.get(view.name, {}), task.uid: claim}
-            self.views[view.name] = view.with_task(booked)
+            self._show(view.with_task(booked))
         else:
             claim = planned_claim(task.pod, self.env, placement.allocation, placement.gpu_index)
-            self.views[view.name] = view.with_task(booked, view.devices.with_claim(claim))
+            self._show(view.with_task(booked, view.devices.with_claim(claim)))
+        self.plain = self.plain and not task.pod.spec.get("affinity")
         task.job.set_status(task, status)
         task.node, task.placement, task.charge = placement.node, placement, placement.charge
         for plugin in self.plugins("allocated"):
@@ -231,7 +254,7 @@ class Session:
         """Take a task that ``put`` placed off its node again: it is Pending."""
         for plugin in self.plugins("deallocated"):
             plugin.deallocated(task)
-        self.views[task.node] = self.views[task.node].without_task(task.uid)
+        self._show(self.views[task.node].without_task(task.uid))
         planned = self.planned.get(task.node)
         if planned and task.uid in planned:
             self.planned[task.node] = {uid: claim for uid, claim in planned.items() if uid != task.uid}
@@ -244,14 +267,14 @@ class Session:
             plugin.deallocated(task)
         view = self.views[task.node]
         booked = view.tasks[task.uid]
-        self.views[task.node] = view.with_task(NodeTask(booked.pod, booked.request, TaskStatus.RELEASING))
+        self._show(view.with_task(NodeTask(booked.pod, booked.request, TaskStatus.RELEASING)))
         task.job.set_status(task, TaskStatus.RELEASING)
 
     def restore(self, task: Task, status: TaskStatus) -> None:
         """Undo ``release``: the task keeps exactly what it had."""
         view = self.views[task.node]
         booked = view.tasks[task.uid]
-        self.views[task.node] = view.with_task(NodeTask(booked.pod, booked.request, status))
+        self._show(view.with_task(NodeTask(booked.pod, booked.request, status)))
         task.job.set_status(task, status)
         if status in ALLOC:
             for plugin in self.plugins("allocated"):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from scheduling.config.model import SchedulerConfig
 from scheduling.cycle.job import PENDING_PHASE, Job, Task
-from scheduling.cycle.traits import Memo
+from scheduling.cycle.memo import Memo
 from scheduling.objects import PriorityClass, Queue
 from scheduling.resources import Vector
 from scheduling.state.model import GroupEntry, Model, PodEntry

@@ -1,14 +1,14 @@
 """What a pod is for the scheduler, whatever happens in a cycle: role, priority, request, demand of devices.
 
 Sources: scheduling/AS-9 to AS-12, R-2, R-6, Q-20, Q-21. All of it follows from the pod and the device environment, so
-it may be remembered between cycles (``Memo``).
+it may be remembered between cycles (``cycle.memo``).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from events import names
 from scheduling import resources
@@ -25,7 +25,10 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """``asked`` is what its queue is charged before placement (Q-21), ``request`` what a node must have (R-11)."""
+    """``asked`` is what its queue is charged before placement (Q-21), ``request`` what a node must have (R-11).
+
+    ``kind`` numbers the class of a plain pod (``cycle.classes``); numbers mean nothing outside of one process.
+    """
 
     request: Vector
     demand: Demand
@@ -37,6 +40,7 @@ class Traits:
     preemptable: bool
     revocable: bool
     raw: bool = False
+    kind: int | None = None
 
     @property
     def refused(self) -> str:
@@ -85,28 +89,3 @@ def traits_of(pod: Pod, env: DeviceEnv, raw: bool = False) -> Traits:
         revocable=_value(pod, names.REVOCABLE_ZONE) == "*" or (marked is not None and as_boolean(marked) is True),
         raw=raw,
     )
-
-
-@dataclass
-class Memo:
-    """What earlier cycles found out and still holds. It makes a cycle faster and never changes its result."""
-
-    env: DeviceEnv | None = None
-    raw: bool = False
-    traits: dict[str, tuple[Pod, Traits]] = field(default_factory=dict)
-
-    def traits_of(self, pod: Pod, env: DeviceEnv, raw: bool) -> Traits:
-        """Return the traits of a pod, worked out once for each form of it."""
-        if env is not self.env or raw != self.raw:
-            self.env, self.raw, self.traits = env, raw, {}
-        known = self.traits.get(pod.uid)
-        if known is not None and known[0] is pod:
-            return known[1]
-        traits = traits_of(pod, env, raw)
-        self.traits[pod.uid] = (pod, traits)
-        return traits
-
-    def forget(self, alive: Mapping[str, object]) -> None:
-        """Drop what belongs to pods that are gone, once it is more than half."""
-        if len(self.traits) > 2 * len(alive) + 64:
-            self.traits = {uid: item for uid, item in self.traits.items() if uid in alive}

@@ -12,7 +12,8 @@ from collections import deque
 from typing import Any
 
 from scheduling.cycle import messages
-from scheduling.cycle.fitting import Finder, Search, choose, placement_of
+from scheduling.cycle.finder import Finder
+from scheduling.cycle.fitting import Search, choose, placement_of
 from scheduling.cycle.job import PENDING_PHASE, FitErrors, Job, Task
 from scheduling.cycle.session import Session, in_order
 from scheduling.cycle.statement import Statement

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from scheduling.cycle.fitting import Finder, choose, placement_of
+from scheduling.cycle.finder import Finder
+from scheduling.cycle.fitting import choose, placement_of
 from scheduling.cycle.job import PENDING_PHASE, Job, Task
 from scheduling.cycle.session import Session
 from scheduling.cycle.statement import Statement

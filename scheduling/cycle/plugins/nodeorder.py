@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from scheduling.cycle.job import Task
 from scheduling.cycle.plugin import Plugin
@@ -17,6 +18,11 @@ class NodeorderPlugin(Plugin):
 
     def opened(self) -> None:
         self._rules = NodeOrder(self.option)
+        # For plain pods (``cycle.classes``) these parts are the same on every node; looking at all nodes is saved.
+        self._plain = NodeOrder(self.option)
+        self._plain.weights = replace(self._rules.weights, pod_affinity=0, image_locality=0, topology_spread=0)
 
     def scores(self, task: Task, views: Sequence[NodeView]) -> Mapping[str, int]:
-        return self._rules.scores(task.pod, views, self.session.cluster)
+        plain = self.session.plain and task.traits.kind is not None
+        rules = self._plain if plain else self._rules
+        return rules.scores(task.pod, views, self.session.cluster)
