@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from events.names import DEVICE_CONFIG
+from scheduling.config.plain import type_name as type_of
 
 #: A rule's identity: its label pairs sorted by key (X-3).
 Rule: TypeAlias = tuple[tuple[str, str], ...]
@@ -150,31 +151,9 @@ def _rule_errors(place: int, item: Mapping[Any, Any]) -> list[str]:
     ]
 
 
-def type_of(value: Any) -> str:
-    """Return the word for a value's type in messages (X-2)."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    for kind, word in ((int, "integer"), (float, "number"), (str, "string"), (list, "list"), (Mapping, "map")):
-        if isinstance(value, kind):
-            return word
-    return type(value).__name__
-
-
 def show(value: Any) -> str:
     """Return a value as it reads in messages: texts as they are, everything else as JSON."""
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, default=_plain, separators=(",", ":"))
-    except (TypeError, ValueError):  # keys that JSON does not know
-        return type_of(value)
-
-
-def _plain(value: Any) -> Any:
-    """Return what JSON does not know as text; a set in a fixed order."""
-    return sorted(map(str, value)) if isinstance(value, set) else str(value)
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def rule_id(rule: Rule) -> str:

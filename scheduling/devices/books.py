@@ -169,8 +169,10 @@ class NodeDevices:
     # --- fitting ----------------------------------------------------------------------------------------------------
 
     def fit(self, demand: Demand) -> Fit | Misfit:
-        """Tell whether a pod fits here, and how (F-1, F-7). A claim that the pod itself has here counts as taken."""
-        key = (demand.key, demand.uid if demand.uid in self.claims else "")
+        """Tell whether a pod fits here, and how (F-1, F-7); what the pod itself holds here is as good as free."""
+        if demand.uid in self.claims:
+            return self.without_claim(demand.uid).fit(demand)
+        key = demand.key
         answer = self._answers.get(key)
         if answer is None:
             if len(self._answers) >= _ANSWERS_MAX:
@@ -187,15 +189,14 @@ class NodeDevices:
             return fit_legacy(self.name, self.registration.legacy, self.claims.values(), demand)
         if not self.is_vgpu_node:
             return unresolvable(f"node {self.name} has no registered vGPU devices")
-        misfit = mode_misfit(demand, self.cards) or self._closed(demand.uid)
+        misfit = mode_misfit(demand, self.cards) or self._closed()
         return misfit or place_pod(self.name, self.cards, self.env, demand)
 
-    def _closed(self, uid: str) -> Misfit | None:
+    def _closed(self) -> Misfit | None:
         """A-4a, A-4b: a pod here holds cards that nobody knows."""
-        faulty = [claim for claim in self.faulty if claim.uid != uid]
-        if not faulty:
+        if not self.faulty:
             return None
-        first = faulty[0]
+        first = self.faulty[0]
         return Misfit(UNSCHEDULABLE, REASON, f"pod {first.key} on node {self.name} has {first.fault}")
 
     @cached_property

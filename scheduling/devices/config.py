@@ -7,15 +7,18 @@ checked and forgotten.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from events import names
-from scheduling.devices.arguments import show, type_of
+from scheduling.config.plain import Unreadable, load
+from scheduling.config.plain import type_name as type_of
+from scheduling.devices.arguments import show
 from scheduling.devices.geometry import Geometry, Group, Instance
-from scheduling.devices.safe_yaml import YamlError, load
 
 _GROUP_NAME = re.compile(r"[^-\[\],:;\s]+")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -46,19 +49,28 @@ class DeviceConfig:
     geometries: tuple[Geometry, ...] = ()
 
 
+@lru_cache(maxsize=16)
 def parse_device_config(text: str | None) -> tuple[DeviceConfig, tuple[str, ...]]:
     """Read ``device-config.yaml``; None if there is no such ConfigMap or key. Returns the values and the warnings."""
     if text is None:
         return DeviceConfig(), ()
     try:
-        content = load(text)
-    except YamlError as fault:
-        return DeviceConfig(), (f"device-config.yaml is no readable YAML, default values are used: {fault}",)
+        content, repeated = load(text)
+        json.dumps(content, ensure_ascii=False).encode()  # escapes can name code points that no text may hold
+    except (Unreadable, ValueError, OverflowError) as fault:
+        return DeviceConfig(), (f"device-config.yaml is no readable YAML, default values are used: {_line(fault)}",)
     reader = _Reader()
+    reader.warnings.extend(repeated)
     config = _read(reader, content)
     if reader.unknown:
         reader.warnings.append(f"unknown keys are ignored: {', '.join(dict.fromkeys(reader.unknown))}")
     return config, tuple(reader.warnings)
+
+
+def _line(fault: Exception) -> str:
+    """Return what is wrong in one line that can be written anywhere."""
+    text = "a character that cannot be written" if isinstance(fault, UnicodeError) else str(fault)
+    return " ".join(text.split())[:300]
 
 
 def _read(reader: _Reader, content: Any) -> DeviceConfig:

@@ -15,9 +15,8 @@ def fit_legacy(node: str, cards: Legacy, claims: Iterable[Claim], demand: Demand
     """Place a legacy pod; the enabled mode decides (G-6). Its score is 0 and its charge is what it requests."""
     held: dict[int, int] = {}
     for claim in claims:
-        if claim.uid != demand.uid:
-            for index in claim.indices:
-                held[index] = held.get(index, 0) + claim.legacy_memory
+        for index in claim.indices:
+            held[index] = held.get(index, 0) + claim.legacy_memory
     if demand.kind == "share":
         free = (index for index in cards.indices if max(cards.memory - held.get(index, 0), 0) >= demand.legacy)
         chosen = list(islice(free, 1))
