@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from service_world import START_MS, World, refused, unknown
+from support.service_world import START_MS, World, refused, unknown
 
 from events import names
 from events.kinds import NODE, POD, POD_GROUP

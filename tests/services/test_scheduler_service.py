@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from service_world import START_MS, World, unknown
+from support.service_world import START_MS, World, unknown
 
 from adapters.log.port import LogError
 from events.codec import Message

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from service_world import World, refused, unknown
+from support.service_world import World, refused, unknown
 
 from events.codec import Message
 from events.kinds import CONFIG_MAP, NODE, POD

@@ -1,0 +1,176 @@
+"""The node lock: taken right before a Binding, waited for, released when it came to nothing (devices/A-19 to A-21)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.service_world import START_MS, World, refused
+
+from events.kinds import CONFIG_MAP, NODE, POD
+from events.records import Outcome
+
+CARD = "GPU-1,10,8192,NVIDIA-Tesla T4,true,hami-core:"
+LIMITS = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}
+CONFIG = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: drf
+  - name: deviceshare
+    arguments:
+      deviceshare.{mode}: true
+      deviceshare.NodeLockEnable: true
+  - name: predicates
+  - name: proportion
+"""
+
+
+def locking_world(mode: str = "VGPUEnable", lock: str | None = None, key: str = "hamivgpu", **node: Any) -> World:
+    world = World()
+    world.put(
+        {
+            "apiVersion": "v1",
+            "kind": CONFIG_MAP.name,
+            "metadata": {"namespace": "volcano-system", "name": "volcano-scheduler-configmap"},
+            "data": {"volcano-scheduler.conf": CONFIG.format(mode=mode)},
+        }
+    )
+    notes = {} if lock is None else {key: lock}
+    world.node("n1", register=CARD, annotations=notes, **node)
+    return world
+
+
+def lock_of(world: World, key: str = "hamivgpu") -> str | None:
+    value = world.get(NODE, "n1")["metadata"].get("annotations", {}).get(key)
+    return value if isinstance(value, str) else None
+
+
+def bound(world: World, name: str) -> bool:
+    return bool(world.get(POD, name)["spec"].get("nodeName"))
+
+
+async def test_the_lock_is_set_with_the_time_right_before_the_binding_a19() -> None:
+    world = locking_world()
+    world.single("one", limits=LIMITS)
+    await world.settle()
+    assert bound(world, "one")
+    assert lock_of(world) == "2026-01-01T00:00:00Z"
+
+
+async def test_a_held_lock_waits_and_the_decision_does_not_fail_a20() -> None:
+    world = locking_world(lock="2025-12-31T23:56:00Z")
+    world.single("one", limits=LIMITS)
+    await world.settle()
+    assert not bound(world, "one")
+    assert not await world.bodies(Outcome)
+    (why,) = world.binder.waiting.values()
+    assert why == "node n1 locked for one hamivgpu lockname node n1 has been locked within 5 minutes"
+    world.clock.time_ms = START_MS + 61_000
+    await world.settle()
+    assert bound(world, "one")
+    assert lock_of(world) == "2026-01-01T00:01:01Z"
+
+
+@pytest.mark.parametrize(
+    ("lock", "held"),
+    [
+        ("2025-12-31T23:55:00Z", True),
+        ("2025-12-31T23:54:59Z", False),
+        ("2026-01-01T09:00:00Z", True),
+        ("2026-01-01T00:59:00+01:00", True),
+        ("2026-01-01T00:30:00+01:00", False),
+    ],
+)
+async def test_five_minutes_and_times_in_the_future_a19(lock: str, held: bool) -> None:
+    world = locking_world(lock=lock)
+    world.single("one", limits=LIMITS)
+    await world.settle()
+    assert bound(world, "one") is not held
+
+
+async def test_an_unreadable_value_is_held_for_five_minutes_since_first_seen_a20() -> None:
+    world = locking_world(lock="not a time")
+    world.single("one", limits=LIMITS)
+    await world.settle()
+    world.clock.time_ms += 5 * 60_000
+    await world.settle()
+    assert not bound(world, "one")
+    world.clock.time_ms += 1
+    await world.settle()
+    assert bound(world, "one")
+
+
+async def test_gang_members_on_one_node_bind_one_after_another_a20() -> None:
+    world = locking_world()
+    world.group("gang", 2)
+    for name in ("gang-0", "gang-1"):
+        world.pod(name, "gang", limits=LIMITS)
+    await world.settle()
+    assert [bound(world, name) for name in ("gang-0", "gang-1")] == [True, False]
+    await world.api.patch(NODE, "", "n1", {"metadata": {"annotations": {"hamivgpu": None}}})
+    await world.settle()
+    assert bound(world, "gang-1")
+
+
+async def test_another_node_and_pods_without_devices_are_not_held_up() -> None:
+    world = locking_world(lock="2025-12-31T23:59:00Z")
+    world.node("n2")
+    world.single("gpu", limits=LIMITS)
+    await world.settle()
+    world.single("cpu", nodeSelector={})
+    await world.settle()
+    assert bound(world, "cpu") or world.get(POD, "cpu")["spec"].get("nodeName") != "n2"
+    assert not bound(world, "gpu")
+
+
+async def test_a_bind_that_fails_removes_the_lock_that_it_set_a20() -> None:
+    world = locking_world()
+    world.single("one", limits=LIMITS)
+    await world.decide()
+    world.api.faults["bind"] = [refused(422)]
+    await world.binder.step()
+    assert [outcome.result for outcome in await world.bodies(Outcome)] == ["refused"]
+    assert lock_of(world) is None
+
+
+async def test_a_race_is_read_again_and_judged_again_a20() -> None:
+    world = locking_world()
+    world.single("one", limits=LIMITS)
+    await world.decide()
+    world.api.faults["patch"] = [refused(409)] * 4
+    await world.binder.step()
+    assert bound(world, "one")
+
+
+async def test_five_lost_races_wait_for_the_next_step_a19() -> None:
+    world = locking_world()
+    world.single("one", limits=LIMITS)
+    await world.decide()
+    world.api.faults["patch"] = [refused(409)] * 5
+    await world.binder.step()
+    (why,) = world.binder.waiting.values()
+    assert why.endswith("setNodeLock exceeds retry count 5")
+    await world.settle()
+    assert bound(world, "one")
+
+
+async def test_legacy_memory_sharing_has_a_lock_of_its_own_g10() -> None:
+    world = locking_world(mode="GPUSharingEnable", lock="2025-12-31T23:59:00Z", key="gpu")
+    node = world.get(NODE, "n1")
+    extra = {"volcano.sh/gpu-memory": "16000", "volcano.sh/gpu-number": "2"}
+    node["status"]["capacity"].update(extra)
+    node["status"]["allocatable"].update(extra)
+    world.put(node)
+    world.single("one", limits={"volcano.sh/gpu-memory": "1000"})
+    await world.settle()
+    assert not bound(world, "one")
+    (why,) = world.binder.waiting.values()
+    assert why == "node n1 locked for lockname gpushare node n1 has been locked within 5 minutes"
+    world.clock.time_ms += 10 * 60_000
+    await world.settle()
+    assert bound(world, "one")
+    assert lock_of(world, "gpu") == "2026-01-01T00:10:00Z"

@@ -1,0 +1,218 @@
+"""What the status writer writes, and when (scheduling/PG-2, PG-12 to PG-16, POD-1, POD-2, Q-6, EV-1, E-2 to E-8)."""
+
+from __future__ import annotations
+
+from support.service_world import World, refused, unknown
+
+from events.canonical import Json
+from events.kinds import EVENT, POD, POD_GROUP, QUEUE
+from events.records import GroupBook, PodBook
+from scheduling.objects import PodGroup
+from scheduling.state.model import GroupEntry
+from services.binder.recorder import MESSAGE_MAX, Recorder, Subject, shorten
+from services.binder.status_groups import GroupStatus, Wanted, status_of
+from services.binder.status_pods import status_of as pod_status_of
+from services.binder.written import Pace, Written
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+def condition(item: Json, kind: str) -> Json:
+    found = [entry for entry in item["status"]["conditions"] if entry["type"] == kind]
+    assert len(found) == 1
+    return found[0]
+
+
+def wanted(phase: str = "Inqueue", **fields: object) -> Wanted:
+    base = {"counts": (), "unschedulable": None, "reason": "", "message": "", "scheduled": False}
+    return Wanted(phase=phase, **{**base, **fields})  # type: ignore[arg-type]  # a test's shorthand
+
+
+async def test_a_podgroup_gets_phase_counters_and_condition_pg2_pg12() -> None:
+    world = World()
+    world.node("n1", cpu="1")
+    world.single("fits")
+    world.single("waits", cpu="8")
+    await world.settle()
+    group = world.get(POD_GROUP, "fits")
+    assert group["status"]["phase"] == "Running"
+    assert condition(group, "Scheduled")["reason"] == "tasks in gang are ready to be scheduled"
+    waits = world.get(POD_GROUP, "waits")
+    found = condition(waits, "Unschedulable")
+    assert (found["status"], found["reason"]) == ("True", "NotEnoughResources")
+    assert found["message"].startswith("1/1 tasks in gang unschedulable: pod group is not ready")
+    assert found["transitionID"]
+    await world.api.patch(POD, "team-a", "fits", {"status": {"phase": "Running"}}, "status")
+    await world.settle()
+    assert world.get(POD_GROUP, "fits")["status"]["running"] == 1
+
+
+async def test_a_ready_group_puts_its_older_unschedulable_to_false_pg16() -> None:
+    world = World()
+    world.single("one")
+    await world.settle()
+    assert condition(world.get(POD_GROUP, "one"), "Unschedulable")["status"] == "True"
+    world.node("n1")
+    await world.settle()
+    group = world.get(POD_GROUP, "one")
+    assert condition(group, "Unschedulable")["status"] == "False"
+    assert condition(group, "Scheduled")["status"] == "True"
+
+
+def test_times_and_transition_ids_are_no_difference_pg15() -> None:
+    item: Json = {"status": {"phase": "Inqueue"}}
+    asked = wanted(unschedulable=True, reason="NotEnoughResources", message="text")
+    first = status_of(item, asked, "1.1", NOW)
+    assert set(first) == {"conditions"}
+    again = status_of({"status": {"phase": "Inqueue", **first}}, asked, "9.9", "2027-01-01T00:00:00Z")
+    assert again == {}
+
+
+def test_conditions_of_other_types_are_kept_pg12() -> None:
+    other = {"type": "Custom", "status": "True"}
+    made = status_of({"status": {"conditions": [other]}}, wanted(scheduled=True), "1.1", NOW)
+    assert made["conditions"][0] == other
+    assert made["conditions"][1]["type"] == "Scheduled"
+
+
+def test_a_group_that_was_never_judged_gets_no_condition() -> None:
+    assert status_of({}, wanted("Pending"), "1.1", NOW) == {"phase": "Pending"}
+
+
+async def test_a_waiting_pod_gets_condition_and_event_pod1_pod2() -> None:
+    world = World()
+    world.node("n1", cpu="1")
+    world.single("waits", cpu="8")
+    await world.settle()
+    found = condition(world.get(POD, "waits"), "PodScheduled")
+    assert (found["status"], found["reason"]) == ("False", "Unschedulable")
+    assert world.events("FailedScheduling") == [found["message"]]
+
+
+async def test_nothing_is_written_twice_pod2() -> None:
+    world = World()
+    world.node("n1", cpu="1")
+    world.single("waits", cpu="8")
+    await world.settle()
+    version, calls = world.store.version, len(world.api.calls)
+    await world.settle()
+    assert world.store.version == version
+    assert len(world.api.calls) == calls
+    world.binder = world.new_binder()
+    await world.settle()
+    counts = [item["count"] for item in world.store.items(EVENT)]
+    assert set(counts) == {1}
+
+
+def test_an_empty_nominated_node_never_overwrites_one_pod1() -> None:
+    item: Json = {"status": {"nominatedNodeName": "n1"}}
+    assert "nominatedNodeName" not in pod_status_of(item, PodBook(reason="Unschedulable", message="x"), NOW)
+    book = PodBook(reason="Unschedulable", message="x", nominated_node="n2")
+    assert pod_status_of(item, book, NOW)["nominatedNodeName"] == "n2"
+
+
+def test_pace_texts_wait_codes_do_not_and_rest_holds_nothing_back_pod2() -> None:
+    world = World()
+    pace = Pace(world.clock, 10_000)
+    written = Written()
+    assert pace.due(written, "a", 1)
+    pace.note(written, "a", 1)
+    assert not pace.due(written, "a", 1)
+    assert not pace.due(written, "b", 1)
+    assert pace.held == 1
+    assert pace.due(written, "b", 2)
+    world.clock.time_ms += 10_000
+    assert pace.due(written, "b", 1)
+    world.clock.time_ms -= 5_000
+    pace.begin(rest=True)
+    assert pace.due(written, "b", 1)
+
+
+async def test_queue_status_shows_what_is_charged_q6() -> None:
+    world = World()
+    world.node("n1")
+    world.single("one")
+    await world.settle()
+    assert world.get(QUEUE, "default")["status"]["allocated"] == {"cpu": "1", "memory": "0", "pods": "1"}
+    world.store.remove(POD, "team-a", "one")
+    await world.settle()
+    assert world.get(QUEUE, "default")["status"]["allocated"] == {"cpu": "0", "memory": "0"}
+
+
+async def test_a_refusal_of_the_configuration_is_told_on_its_configmap_cfg6() -> None:
+    world = World()
+    world.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}})
+    world.put(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"namespace": "volcano-system", "name": "volcano-scheduler-configmap"},
+            "data": {"volcano-scheduler.conf": "actions: 'nonsense'\ntiers:\n- plugins:\n  - name: gang\n"},
+        }
+    )
+    await world.settle()
+    assert any("nonsense" in message for message in world.events("ConfigRefused"))
+
+
+async def test_failed_writes_are_tried_again() -> None:
+    world = World()
+    world.node("n1", cpu="1")
+    world.single("waits", cpu="8")
+    await world.decide()
+    await world.binder.step()
+    world.api.faults["patch"] = [refused(409), unknown(), refused(500)]
+    await world.status.step()
+    await world.settle()
+    assert condition(world.get(POD, "waits"), "PodScheduled")["reason"] == "Unschedulable"
+    assert world.get(POD_GROUP, "waits")["status"]["phase"] == "Inqueue"
+
+
+# --- events ---------------------------------------------------------------------------------------------------------
+
+
+async def test_the_same_event_is_one_object_that_counts() -> None:
+    world = World()
+    recorder = Recorder(world.api, world.clock)
+    subject = Subject(POD, "team-a", "one", "u-1")
+    for text in ("a", "a", "b"):
+        recorder.emit(subject, "Warning", "FailedScheduling", text)
+    assert await recorder.flush()
+    assert sorted((item["message"], item["count"]) for item in world.store.items(EVENT)) == [("a", 2), ("b", 1)]
+    recorder.emit(subject, "Warning", "FailedScheduling", "a", again=False)
+    await recorder.flush()
+    assert max(item["count"] for item in world.store.items(EVENT)) == 2
+
+
+async def test_events_without_an_answer_are_sent_later_and_refused_ones_are_dropped() -> None:
+    world = World()
+    recorder = Recorder(world.api, world.clock)
+    subject = Subject(POD, "team-a", "one", "u-1")
+    recorder.emit(subject, "Normal", "Scheduled", "text")
+    world.api.faults["create"] = [unknown()]
+    assert not await recorder.flush()
+    assert await recorder.flush()
+    assert len(world.store.items(EVENT)) == 1
+    recorder.emit(subject, "Normal", "Scheduled", "more")
+    world.api.faults["create"] = [refused(403)]
+    assert await recorder.flush()
+    assert not await recorder.flush()
+
+
+def test_event_texts_are_bounded() -> None:
+    assert shorten("x" * 2000) == "x" * (MESSAGE_MAX - 3) + "..."
+    assert len(shorten("ü" * 2000).encode()) <= MESSAGE_MAX
+    assert shorten("a\ud800b") == "a?b"
+
+
+async def test_an_event_is_repeated_after_five_minutes_while_it_holds_ev1() -> None:
+    world = World()
+    entry = GroupEntry(PodGroup(namespace="team-a", name="g", uid="u"), 0)
+    entry.book = GroupBook(event_type="Warning", event_reason="Unschedulable", event_message="text")
+    recorder = Recorder(world.api, world.clock)
+    status = GroupStatus(world.api, recorder, Pace(world.clock, 10_000))
+    for minutes, count in ((0, 1), (4, 1), (5, 2), (9, 2), (10, 3)):
+        world.clock.time_ms = 1_767_225_600_000 + minutes * 60_000
+        status._event(entry)
+        await recorder.flush()
+        (event,) = world.store.items(EVENT)
+        assert event["count"] == count
