@@ -24,7 +24,10 @@ def groups(session: Session) -> dict[str, GroupBook]:
     found = {}
     for key in sorted(session.model.groups):
         job = session.jobs.get(key)
-        found[key] = _book(session, job) if job else _left_out(session.model.groups[key])
+        if job is None:
+            found[key] = _left_out(session.model.groups[key])
+        elif not job.deferred:
+            found[key] = _book(session, job)
     return found
 
 
@@ -126,6 +129,8 @@ def pods(session: Session) -> dict[str, PodBook]:
     model = session.model
     found: dict[str, PodBook] = {}
     for job in session.jobs.values():
+        if job.deferred:
+            continue
         detail = ""
         for task in job.tasks:
             if task.status in _WAITING:

@@ -90,7 +90,7 @@ class Job:
     ``minimum`` is what the gang needs at least (minMember). ``turn_failed`` is true once an allocate turn of it ended
     without placement (Q-11a). ``refusal`` is why it was not admitted (Q-24a), ``event`` what is recorded for it
     (E-7, E-8, PG-4a). ``held_back`` jobs are not judged by enqueue (PG-4a); ``undone`` ones lose their bound members
-    in this cycle (F-2).
+    in this cycle (F-2); of ``deferred`` ones nothing is said, as the pass ended before their turn.
     """
 
     key: str
@@ -105,6 +105,7 @@ class Job:
     admitted: bool = False
     held_back: bool = False
     undone: bool = False
+    deferred: bool = False
     counts: dict[TaskStatus, int] = field(default_factory=dict)
     roles: dict[str, dict[TaskStatus, int]] = field(default_factory=dict)
     best_effort: dict[str, int] = field(default_factory=dict)

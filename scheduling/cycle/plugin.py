@@ -62,6 +62,8 @@ SWITCHES: Final[Mapping[str, str | None]] = {
     "preemptive": "enablePreemptive",
     "preemptable": "enablePreemptable",
     "reclaimable": "enableReclaimable",
+    "spares": "enablePreemptable",
+    "keeps": "enableReclaimable",
     "victims": "enabledVictim",
     "allocated": None,
     "deallocated": None,
@@ -74,6 +76,8 @@ class Plugin:
     name = ""
     #: Whether ``check`` and ``scores`` of a plain pod follow from its class and the node alone (``cycle.classes``).
     by_class = True
+    #: Whether its naming of victims counts down what is left, so that it must be asked last, in order (PG-11a).
+    counts_down = False
 
     def __init__(self, session: Session, option: PluginOption) -> None:
         self.session = session
@@ -154,6 +158,14 @@ class Plugin:
     def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
         """Whom of the candidates another queue's task may evict (PG-11a)."""
         return []
+
+    def spares(self, preemptor: Task, candidate: Task) -> bool:
+        """Whether a candidate may not be evicted by the preemptor, whatever a later tier says (PG-11b)."""
+        return False
+
+    def keeps(self, reclaimer: Task, candidate: Task) -> bool:
+        """Whether a candidate may not be evicted by another queue's task, whatever a later tier says (PG-11b)."""
+        return False
 
     def victims(self) -> list[Task]:
         """Tasks that must go whoever needs the room (tdm, rescheduling)."""

@@ -11,17 +11,18 @@ from scheduling.cycle.session import Session
 from scheduling.state.model import CycleResult, Model
 
 
-def run(model: Model, time_ms: int, memo: Memo | None = None) -> CycleResult:
+def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: int | None = None) -> CycleResult:
     """Return what one scheduling pass over a state finds at this time (Unix milliseconds).
 
-    ``memo`` may be handed from cycle to cycle of one process; it saves work and never changes a result.
+    ``memo`` may be handed from cycle to cycle of one process; it saves work and never changes a result. The pass ends
+    early after the commit that reaches ``placements_max``; of groups that had no turn then, nothing is said.
     """
     if model.config is None and model.config_report.errors:
         return close.without_configuration(model, messages.no_configuration(model.config_report.errors))
     memo = memo or Memo()
     memo.forget(model.pods)
     config = model.config or default_config()
-    session = Session(model, config, snapshot.take(model, config, memo), time_ms, memo)
+    session = Session(model, config, snapshot.take(model, config, memo), time_ms, memo, placements_max)
     session.open(PLUGINS)
     promises.restore(session)
     undo.undo_hopeless(session)

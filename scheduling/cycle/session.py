@@ -38,7 +38,13 @@ class Session:
     """
 
     def __init__(
-        self, model: Model, config: SchedulerConfig, snapshot: Snapshot, time_ms: int, memo: Memo | None = None
+        self,
+        model: Model,
+        config: SchedulerConfig,
+        snapshot: Snapshot,
+        time_ms: int,
+        memo: Memo | None = None,
+        placements_max: int | None = None,
     ) -> None:
         self.model, self.config, self.time_ms = model, config, time_ms
         self.env = model.env
@@ -55,6 +61,7 @@ class Session:
         self.plain = False
         self.search_start = model.search_start
         self.gangs: list[Gang] = []
+        self.placements, self._placements_max = 0, placements_max
         self.evictions: list[Evicted] = []
         self.parents = {queue.parent for queue in model.queues.values() if queue.parent}
         self._tiers: list[list[Plugin]] = []
@@ -161,23 +168,33 @@ class Session:
         return all(plugin.preemptive(queue, task) for plugin in self.plugins("preemptive"))
 
     def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
-        """Return whom the preemptor may evict; see ``_victims``."""
-        return self._victims("preemptable", candidates, lambda plugin, left: plugin.preemptable(preemptor, left))
+        """Return whom the preemptor may evict, in the given order; see ``_victims``."""
+        left = [task for task in candidates if not any(p.spares(preemptor, task) for p in self.plugins("spares"))]
+        return self._victims("preemptable", left, lambda plugin, tasks: plugin.preemptable(preemptor, tasks))
 
     def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
-        """Return whom a task of another queue may evict; see ``_victims``."""
-        return self._victims("reclaimable", candidates, lambda plugin, left: plugin.reclaimable(reclaimer, left))
+        """Return whom a task of another queue may evict, in the given order; see ``_victims``."""
+        left = [task for task in candidates if not any(p.keeps(reclaimer, task) for p in self.plugins("keeps"))]
+        return self._victims("reclaimable", left, lambda plugin, tasks: plugin.reclaimable(reclaimer, tasks))
 
     def _victims(
         self, answer: str, candidates: Sequence[Task], ask: Callable[[Plugin, Sequence[Task]], list[Task]]
     ) -> list[Task]:
-        """Inside a tier only whom all name; the first tier with an answer decides."""
+        """Inside a tier only whom all name; the first tier with an answer decides.
+
+        A veto is final (PG-11b): plugins that ``counts_down`` are asked last, of whom all others named, and their no
+        holds whichever tier they are in.
+        """
+        counting = [plugin for plugin in self.plugins(answer) if plugin.counts_down]
         for tier in self._tiers_of(answer):
-            named: list[Task] | None = None
+            named = list(candidates)
             for plugin in tier:
-                found = {task.uid for task in ask(plugin, candidates)}
-                named = [task for task in (candidates if named is None else named) if task.uid in found]
-            if named:
+                if not plugin.counts_down:
+                    found = {task.uid for task in ask(plugin, named)}
+                    named = [task for task in named if task.uid in found]
+            for plugin in counting:
+                named = ask(plugin, named)
+            if named and tier:
                 return named
         return []
 
@@ -210,6 +227,11 @@ class Session:
         if queue.name in self.parents:
             return messages.has_children(queue.name)
         return "" if queue.open else messages.not_open(queue)
+
+    @property
+    def full(self) -> bool:
+        """Tell whether as much was placed as one pass may place."""
+        return self._placements_max is not None and self.placements >= self._placements_max
 
     def admit(self, job: Job) -> None:
         """Turn a Pending job into Inqueue (PG-4); what it reserves counts at once (Q-18)."""

@@ -88,6 +88,7 @@ class Statement:
                 placed.append(_placed(task, task.placement))
                 task.job.set_status(task, TaskStatus.BINDING)
         if placed:
+            self._session.placements += len(placed)
             self._session.gangs.append(Gang(group.key if group else "", placed))
         self._done.clear()
 

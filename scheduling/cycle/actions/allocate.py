@@ -58,7 +58,7 @@ class _Allocation:
             if may_be_placed(self._session, job):
                 self._tasks[job.key] = deque(job.waiting())
                 self._push(job)
-        while self._queues:
+        while self._queues and not self._session.full:
             name = min(self._queues, key=lambda name: self._session.queue_order(self._session.queues[name]))
             queue = self._session.queues[name]
             if self._session.overused(queue) and not self._drop(queue):
@@ -69,6 +69,9 @@ class _Allocation:
                 del self._queues[name]
             if self._turn(job) and self._tasks[job.key]:
                 self._push(job)
+        for heap in self._queues.values():
+            for _, job in heap:
+                job.deferred = True
 
     def _push(self, job: Job) -> None:
         heapq.heappush(self._queues.setdefault(job.queue.name, []), (self._session.job_order(job), job))

@@ -24,6 +24,9 @@ def execute(session: Session) -> None:
         for job in sorted(queues[name], key=session.job_order):
             finder = Finder(session, NAME)
             for task in _tasks(job):
+                if session.full:
+                    job.deferred = True
+                    break
                 _place(session, finder, job, task)
 
 

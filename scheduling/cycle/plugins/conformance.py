@@ -22,6 +22,12 @@ class ConformancePlugin(Plugin):
     def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
         return [task for task in candidates if not critical(task)]
 
+    def spares(self, preemptor: Task, candidate: Task) -> bool:
+        return critical(candidate)
+
+    def keeps(self, reclaimer: Task, candidate: Task) -> bool:
+        return critical(candidate)
+
 
 def critical(task: Task) -> bool:
     """Tell whether a task is protected by CFG-14."""

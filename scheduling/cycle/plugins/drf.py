@@ -55,16 +55,18 @@ class DrfPlugin(Plugin):
     def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
         """Name whom the preemptor's job, after placement, is below or level with, after removal (Q-25).
 
-        Asked among equal priorities only (PG-11b): others are named, and left to the veto of priority.
+        Asked among equal priorities only (PG-11b).
         """
         own = self._share(_sum([self._held[preemptor.job.key], preemptor.traits.request]))
         left: dict[str, dict[str, int]] = {}
         named = []
         for task in candidates:
+            if task.job.priority != preemptor.job.priority:
+                continue
             held = left.setdefault(task.job.key, dict(self._held[task.job.key]))
             for name, value in task.traits.request.items():
                 held[name] = held.get(name, 0) - value
-            if task.job.priority != preemptor.job.priority or own <= self._share(held) + DELTA:
+            if own <= self._share(held) + DELTA:
                 named.append(task)
         return named
 

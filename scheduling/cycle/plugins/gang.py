@@ -23,6 +23,7 @@ class GangPlugin(Plugin):
     """Holds a job back until enough of it is placed."""
 
     name = "gang"
+    counts_down = True
 
     def job_key(self, job: Job) -> Any:
         """Jobs that are not ready come first (section 4.7)."""

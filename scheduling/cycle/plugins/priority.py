@@ -27,6 +27,10 @@ class PriorityPlugin(Plugin):
         """Name the tasks of lower jobs, inside one job the lower tasks (PG-11a)."""
         return [task for task in candidates if self._lower(task, preemptor)]
 
+    def spares(self, preemptor: Task, candidate: Task) -> bool:
+        """A job of higher priority gives way to nobody below it (PG-11b)."""
+        return candidate.job.priority > preemptor.job.priority
+
     @staticmethod
     def _lower(task: Task, preemptor: Task) -> bool:
         if task.job is preemptor.job:

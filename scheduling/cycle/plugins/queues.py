@@ -19,6 +19,8 @@ from scheduling.resources import Vector
 class QueuePlugin(Plugin):
     """Keeps the accounts; a subclass says what a queue deserves and up to where it may grow."""
 
+    counts_down = True
+
     def opened(self) -> None:
         self.accounts = Accounts(self.session)
         self.share_out()
