@@ -30,7 +30,8 @@ class Projection:
         anchored = self.fold.model.incarnation
         verdict = self.fold.apply(position, record, chain_before)
         if self.fold.model.incarnation != anchored:
-            self._waiting.clear()
+            for name in sorted(self._waiting):
+                self._settle(name, position, "dropped", "the log began anew")
         match record.body:
             case Batch() as batch:
                 self._batch(position, record, batch, verdict)

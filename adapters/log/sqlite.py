@@ -110,7 +110,7 @@ class SqliteLog:
             messages = [message for part, _ in group for message in part]
             try:
                 position = await asyncio.get_running_loop().run_in_executor(self._write_thread, writer.append, messages)
-            except LogError as error:
+            except Exception as error:
                 _refuse(group, error)
                 continue
             for part, answer in group:
@@ -134,10 +134,11 @@ class SqliteLog:
             raise LogError(f"{self.path}: the log is closed", known_lost=True)
 
 
-def _refuse(group: Sequence[_Pending], error: LogError) -> None:
-    """Give everyone whose messages were in a failed transaction an error of their own."""
+def _refuse(group: Sequence[_Pending], error: Exception) -> None:
+    """Give everyone whose messages were in a failed transaction an error of their own: nobody waits for ever."""
+    known_lost = isinstance(error, LogError) and error.known_lost
     for _, answer in group:
         if not answer.done():
-            refusal = LogError(str(error), known_lost=error.known_lost)
+            refusal = LogError(str(error) or type(error).__name__, known_lost=known_lost)
             refusal.__cause__ = error
             answer.set_exception(refusal)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, inspect
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateTable
 
 from adapters.database.engine import DatabaseError, migrate, open_database
 from adapters.database.tables import Table
@@ -48,6 +54,20 @@ def test_the_indices_carry_the_names_of_the_convention(engine: Engine) -> None:
         assert found == {index.name for index in table.indexes}
         assert inspect(engine).get_pk_constraint(name)["name"] == f"pk_{name}"
     engine.dispose()
+
+
+def test_postgresql_gets_the_same_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPULEDGER_DATABASE_URL", "postgresql://host/db")
+    written = io.StringIO()
+    config = Config(output_buffer=written)
+    config.set_main_option("script_location", str(files("migrations")))
+    command.upgrade(config, "head", sql=True)
+    for name, table in Table.metadata.tables.items():
+        ours = str(CreateTable(table).compile(dialect=postgresql.dialect()))  # type: ignore[no-untyped-call]
+        theirs = written.getvalue().partition(f"CREATE TABLE {name} (")[2].partition(";")[0]
+        assert {part.strip(" \t\n)(,") for part in ours.partition("(")[2].split("\n")} == {
+            part.strip(" \t\n)(,") for part in theirs.split("\n")
+        }
 
 
 def test_memory_databases_live_as_long_as_their_engine() -> None:

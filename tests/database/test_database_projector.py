@@ -261,6 +261,22 @@ async def test_a_log_without_its_front_is_projected_from_what_is_left(engine: En
     assert rows(engine, Placement) == []
 
 
+async def test_a_log_that_begins_anew_drops_what_was_on_its_way(engine: Engine) -> None:
+    """scheduling/F-11b: a new genesis ends everything before it; what happened stays told."""
+    story = await told()
+    await story.pod("p3", "g1")
+    await story.bind("g1", story.member(0, "p3", "n1", SHARE))
+    projector = Projector(story.log, engine, "prod")
+    await project(projector)
+    again = Story(story.log)
+    await again.watcher.open(0, "i2", {}, begin=True)
+    await project(projector)
+    assert rows(engine, Placement) == rows(engine, ClaimRow) == []
+    assert {(row["name"], row["result"]) for row in rows(engine, CommandRow)} >= {("p3", "dropped"), ("p0", "applied")}
+    assert rows(engine, Progress)[0]["incarnation"] == "i2"
+    assert everything(engine) == await fresh(story)
+
+
 async def test_an_empty_log_is_no_trouble(engine: Engine) -> None:
     await project(Projector(MemoryLog(), engine, "prod"))
     assert rows(engine, Progress)[0]["position"] == 0

@@ -223,5 +223,23 @@ async def test_a_version_that_cannot_be_read_ends_what_can_be_vouched_for() -> N
     assert "what follows cannot be judged" in report.findings[0].problem
 
 
+async def begun_anew(story: Story) -> None:
+    again = Story(story.log)
+    again.watcher.incarnation = "i2"
+    await again.watcher.open(0, "i2", {}, begin=True)
+    await again.begin("i2")
+    await again.node("n1")
+    await again.group("g1")
+    await again.pod("p0", "g1")
+    assert await again.decide()
+
+
+async def test_a_log_that_began_anew_is_audited_on_both_sides() -> None:
+    """scheduling/F-11b: places and chain are counted from each genesis."""
+    report = await audited(begun_anew)
+    assert report.passed, report.findings
+    assert report.decisions == 3
+
+
 async def test_an_empty_log_passes() -> None:
     assert (await verify(MemoryLog())).passed
