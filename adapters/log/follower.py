@@ -69,6 +69,8 @@ class Follower(Generic[F]):
         """
         messages = await self.log.read(self.position, limit)
         for position, message in messages:
+            if position < self.position:
+                continue  # given again, as a consumer group does after a rebalance
             found = self._codec.from_message(message)
             if isinstance(found, SetAside):
                 self._skip(position, found)

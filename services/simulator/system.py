@@ -89,6 +89,7 @@ class System:
         self.errors: list[Exception] = []
         self.deposed: list[Scheduler] = []
         self._woken: list[Scheduler] = []
+        self._replaced: set[str] = set()
         self.batches = 0
         self._started: dict[str, int] = {}
         self._incarnations = 0
@@ -137,7 +138,10 @@ class System:
         )  # fmt: skip
 
     def _start_scheduler(self) -> Scheduler:
-        return Scheduler(self._scheduler_log, self.clock, CLUSTER, self._writer_id("scheduler"))
+        writer = self._writer_id("scheduler")
+        return Scheduler(
+            self._scheduler_log, self.clock, CLUSTER, writer, may_lead=lambda: writer not in self._replaced
+        )  # fmt: skip
 
     def _start_binder(self) -> BinderService:
         follower: Follower[Fold] = Follower(self._binder_log, Fold())
@@ -169,6 +173,7 @@ class System:
         role = self.roles["scheduler"]
         if isinstance(role.instance, Scheduler):
             self.deposed.append(role.instance)
+            self._replaced.add(f"scheduler-{self._started['scheduler']}")
         role.instance, role.paused, role.stopped_by = role.start(), False, ""
 
     async def rebalance(self, who: str, uncommitted: int) -> None:

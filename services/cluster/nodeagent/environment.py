@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from events import names
 from events.canonical import Json
 from scheduling import quantity
+from scheduling.config.plain import Unreadable, load
 from scheduling.devices import record
 from scheduling.devices.config import parse_device_config
 from scheduling.devices.register import read_legacy
-from scheduling.devices.safe_yaml import YamlError, load
 from scheduling.objects import node as parse_node
 from services.cluster.nodeagent.reading import items, mapping, meta, note, spec, text
 
@@ -37,8 +37,8 @@ def agent_config(data: str | None) -> AgentConfig:
         return AgentConfig()
     config, _ = parse_device_config(data)
     try:
-        nvidia = mapping(mapping(load(data)).get("nvidia"))
-    except YamlError:
+        nvidia = mapping(mapping(load(data)[0]).get("nvidia"))
+    except Unreadable:
         nvidia = {}
     scaling = nvidia.get("deviceCoreScaling")
     over = isinstance(scaling, int | float) and not isinstance(scaling, bool) and scaling > 1
