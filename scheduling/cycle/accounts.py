@@ -22,13 +22,17 @@ Limits = Mapping[str, int] | Mapping[str, Fraction]
 
 @dataclass
 class Account:
-    """One queue's account. ``capability`` names what is limited (Q-10); ``limit`` is the real capability (Q-9)."""
+    """One queue's account. ``capability`` names what is limited (Q-10); ``limit`` is the real capability (Q-9).
+
+    ``allocated`` is the sum that most rules use (Q-11, Q-21), ``held`` what is really held (Q-17a).
+    """
 
     queue: Queue
     capability: Vector
     guarantee: Vector
     limit: Vector
     allocated: dict[str, int] = field(default_factory=dict)
+    held: dict[str, int] = field(default_factory=dict)
     request: dict[str, int] = field(default_factory=dict)
     inqueue: dict[str, int] = field(default_factory=dict)
     elastic: dict[str, int] = field(default_factory=dict)
@@ -80,17 +84,18 @@ class Accounts:
 
     def _enter(self, job: Job) -> None:
         account = self.of[job.queue.name]
-        held: dict[str, int] = {}
+        placed: dict[str, int] = {}
         for task in job.tasks:
             if task.status in ALLOC:
-                _add(held, task.charge)
+                _add(placed, task.charge)
+                _add(account.held, task.held)
             elif task.status is TaskStatus.PENDING and not task.traits.refused:
                 _add(account.request, self._wish(task))
-        _add(account.allocated, held)
-        _add(account.request, held)
+        _add(account.allocated, placed)
+        _add(account.request, placed)
         _add(account.inqueue, reserved(self._session, job))
         least = min_resources(self._session, job) or {}
-        _add(account.elastic, {name: max(value - least.get(name, 0), 0) for name, value in held.items()})
+        _add(account.elastic, {name: max(value - least.get(name, 0), 0) for name, value in placed.items()})
 
     def _wish(self, task: Task) -> Vector:
         """Return what a pending task may come to hold: memory that depends on the card counts as the largest (Q-21)."""
@@ -118,8 +123,9 @@ def _add(total: dict[str, int], more: Vector) -> None:
 
 def change(account: Account, task: Task, by: int) -> None:
     """Book a placement (1) or its end (-1)."""
-    for name, value in task.charge.items():
-        account.allocated[name] = account.allocated.get(name, 0) + by * value
+    for total, vector in ((account.allocated, task.charge), (account.held, task.held)):
+        for name, value in vector.items():
+            total[name] = total.get(name, 0) + by * value
 
 
 def min_resources(session: Session, job: Job) -> dict[str, int] | None:

@@ -123,6 +123,6 @@ def placement_of(task: Task, candidate: Candidate) -> Placement:
     """Return what placing a task on a candidate means; with ``raw`` accounting it is charged as asked (Q-21)."""
     fit = candidate.fit
     if fit is None:
-        return Placement(candidate.view.name, charge=task.traits.asked)
-    charge = task.traits.asked if task.traits.raw else fit.charge
-    return Placement(candidate.view.name, fit.allocation, fit.gpu_index, fit.score, charge)
+        return Placement(candidate.view.name, held=task.traits.asked)
+    held = task.traits.asked if task.traits.raw else fit.charge
+    return Placement(candidate.view.name, fit.allocation, fit.gpu_index, fit.score, held)

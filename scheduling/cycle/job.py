@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from events.records import GroupBook, PodBook
 from scheduling.cycle.traits import Traits
 from scheduling.objects import Pod, PodGroup, Queue
-from scheduling.resources import EMPTY, Vector
+from scheduling.resources import Vector
 from scheduling.state.model import GroupEntry
 from scheduling.status import DONE, READY, SCHED, VALID, TaskStatus
 
@@ -21,13 +21,13 @@ PENDING_PHASE, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Run
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a trial puts a task: the cards (or legacy card indices) with it, and what its queue is charged for it."""
+    """Where a trial puts a task: the cards (or legacy card indices) with it, and what it will really hold."""
 
     node: str
     allocation: str = ""
     gpu_index: str = ""
     score: int = 0
-    charge: Vector = field(default_factory=dict)
+    held: Vector = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class FitErrors:
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """One pod of a job. ``charge`` is what its queue is charged for it: as asked, exact once cards are chosen (Q-21).
+    """One pod of a job. ``charge`` is what counts in its queue's sums (Q-21), ``held`` what it really holds (Q-17a).
 
     ``trial`` is what was last tried in this cycle (status and node), remembered when it is undone (AL-11).
     ``refusal`` is the text of the queue that refused it (Q-24, Q-24a). ``promised`` marks a place that an eviction
@@ -59,6 +59,7 @@ class Task:
     status: TaskStatus
     node: str
     charge: Vector
+    held: Vector
     placement: Placement | None = None
     trial: tuple[TaskStatus, str] | None = None
     errors: FitErrors | None = None
@@ -200,12 +201,3 @@ class Job:
     def waiting(self) -> list[Task]:
         """Return the tasks that allocate may place, in task order."""
         return [task for task in self.tasks if task.waits]
-
-
-def held(tasks: Iterable[Task]) -> Vector:
-    """Return the sum of what tasks are charged."""
-    total: dict[str, int] = {}
-    for task in tasks:
-        for name, value in task.charge.items():
-            total[name] = total.get(name, 0) + value
-    return total or EMPTY

@@ -20,12 +20,12 @@ def restore(session: Session) -> None:
         task, view = session.tasks.get(uid), session.views.get(promise.node)
         if task is None or not task.waits or view is None or view.node is None:
             continue
-        placement = Placement(promise.node, promise.allocation, charge=_charge(session, task, promise))
+        placement = Placement(promise.node, promise.allocation, held=_held(session, task, promise))
         session.put(task, TaskStatus.PIPELINED, placement)
         task.promised = True
 
 
-def _charge(session: Session, task: Task, promise: Promise) -> Vector:
+def _held(session: Session, task: Task, promise: Promise) -> Vector:
     if session.raw or not promise.allocation:
         return task.traits.asked
     claim = planned_claim(task.pod, session.env, promise.allocation, "")

@@ -268,7 +268,8 @@ class Session:
             self._show(view.with_task(booked, view.devices.with_claim(claim)))
         self.plain = self.plain and not task.pod.spec.get("affinity")
         task.job.set_status(task, status)
-        task.node, task.placement, task.charge = placement.node, placement, placement.charge
+        task.node, task.placement, task.held = placement.node, placement, placement.held
+        task.charge = charged(task.traits, task.held, self.env.number_name)
         for plugin in self.plugins("allocated"):
             plugin.allocated(task)
 
@@ -281,7 +282,8 @@ class Session:
         if planned and task.uid in planned:
             self.planned[task.node] = {uid: claim for uid, claim in planned.items() if uid != task.uid}
         task.job.set_status(task, TaskStatus.PENDING)
-        task.node, task.placement, task.charge = "", None, task.traits.asked
+        task.node, task.placement = "", None
+        task.charge = task.held = task.traits.asked
 
     def release(self, task: Task) -> None:
         """A placed task makes way: Releasing, its room is there for promises only (F-7)."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from scheduling.config.model import SchedulerConfig
 from scheduling.cycle.job import PENDING_PHASE, Job, Task
 from scheduling.cycle.memo import Memo
+from scheduling.cycle.traits import Traits, charged
 from scheduling.objects import PriorityClass, Queue
 from scheduling.resources import Vector
 from scheduling.state.model import GroupEntry, Model, PodEntry
@@ -70,14 +71,15 @@ def _priority(model: Model, entry: GroupEntry, default: PriorityClass | None) ->
 def _task(model: Model, job: Job, entry: PodEntry, memo: Memo, raw: bool) -> Task:
     traits = memo.traits_of(entry.pod, model.env, raw)
     status, node = entry.status, entry.node
-    charge = _charge(model, entry, status, node, traits.asked, raw)
-    return Task(job, entry.pod, traits, entry.book, status, node, charge)
+    held = _held(model, entry, status, node, traits)
+    charge = traits.asked if held is traits.asked else charged(traits, held, model.env.number_name)
+    return Task(job, entry.pod, traits, entry.book, status, node, charge, held)
 
 
-def _charge(model: Model, entry: PodEntry, status: TaskStatus, node: str, asked: Vector, raw: bool) -> Vector:
-    """Return what a task's queue is charged: what its devices hold once it is placed, else as asked (R-13, A-4a)."""
-    if raw or not node or status in TERMINAL:
-        return asked
+def _held(model: Model, entry: PodEntry, status: TaskStatus, node: str, traits: Traits) -> Vector:
+    """Return what a task really holds: what its devices do once it is placed, else as asked (R-13, A-4a)."""
+    if traits.raw or not node or status in TERMINAL or traits.demand.kind == "none":
+        return traits.asked
     view = model.nodes.get(node)
     found = view.devices.charge(entry.pod.uid) if view else None
-    return asked if found is None else found
+    return traits.asked if found is None else found

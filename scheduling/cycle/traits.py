@@ -48,6 +48,18 @@ class Traits:
         return self.demand.refusal or ""
 
 
+def charged(traits: Traits, held: Vector, number_name: str) -> Vector:
+    """Return what counts in a queue's sums for a placed task that really holds ``held`` (Q-21, devices/R-13).
+
+    As asked; what is really held only where the memory depends on the card, or where shares are on no registered card
+    any more (devices/N-21a: they count in no sum).
+    """
+    if traits.raw:
+        return traits.asked
+    depends = any(item.percentage is not None for item in traits.demand.requests)
+    return held if depends or held.get(number_name, 0) < traits.asked.get(number_name, 0) else traits.asked
+
+
 def _value(pod: Pod, key: str) -> str | None:
     found = pod.annotations.get(key)
     return pod.labels.get(key) if found is None else found

@@ -52,7 +52,7 @@ class QueuePlugin(Plugin):
             return ""
         account = self.account(task.job.queue.name)
         charged = self.accounts.matters(account, charge)
-        return self._text(account, over(resources.add(account.allocated, charged), account.limit, charged))
+        return self._text(account, over(resources.add(account.held, charged), account.limit, charged))
 
     @staticmethod
     def _text(account: Account, names: Sequence[str]) -> str:
