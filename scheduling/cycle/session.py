@@ -19,6 +19,7 @@ from scheduling.cycle.job import Job, Placement, Task
 from scheduling.cycle.memo import Memo
 from scheduling.cycle.plugin import SWITCHES, Plugin, Refused, Vote
 from scheduling.cycle.snapshot import Snapshot, raw_accounting
+from scheduling.cycle.traits import charged
 from scheduling.devices.books import NodeDevices
 from scheduling.devices.claims import Claim, planned_claim
 from scheduling.nodes.view import NodeTask, NodeView
