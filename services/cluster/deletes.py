@@ -10,7 +10,7 @@ from __future__ import annotations
 from events.canonical import Json
 from events.kinds import NAMESPACE, POD, SERVICE, Kind
 from services.cluster import patches, quota
-from services.cluster.refusal import bad_request, conflict, details_of, forbidden, not_found, success
+from services.cluster.refusal import bad_options, bad_request, conflict, details_of, forbidden, not_found, success
 from services.cluster.routes import Request, Response, Target
 from services.cluster.store import Store, key_of, timestamp
 from services.cluster.writes import Writes
@@ -79,6 +79,8 @@ class Deletes:
             return False, marked
         if dry_run:
             return True, item
+        if kind == POD:
+            self._store.write(kind, self._marked(kind, item, 0, []))  # a pod's end is told first, as the real one does
         return True, self._store.erase(kind, *key_of(item)) or item
 
     def _marked(self, kind: Kind, item: Json, grace: int, finalizers: list[str]) -> Json:
@@ -202,8 +204,8 @@ def options_of(request: Request) -> Json:
     if options.get("propagationPolicy") is None and "orphanDependents" in options:
         options["propagationPolicy"] = "Orphan" if options["orphanDependents"] else "Background"
     if (options.get("propagationPolicy") or "") not in _POLICIES:
-        raise bad_request(f"propagationPolicy: Unsupported value: {options['propagationPolicy']!r}: supported values: "
-                          '"Foreground", "Background", "Orphan"')  # fmt: skip
+        shown = f'propagationPolicy: Unsupported value: "{options["propagationPolicy"]}": supported values: '
+        raise bad_options("DeleteOptions", shown + '"Foreground", "Background", "Orphan", "nil"')
     seconds = options.get("gracePeriodSeconds")
     if seconds is not None and (not isinstance(seconds, int) or isinstance(seconds, bool) or seconds < 0):
         raise bad_request(f"gracePeriodSeconds: Invalid value: {seconds!r}: must be a whole number, 0 or more")
@@ -218,11 +220,11 @@ def _judge(kind: Kind, name: str, wanted: Json, item: Json) -> None:
     if uid is not None and uid != meta.get("uid"):
         why = (f"the UID in the precondition ({uid}) does not match the UID in record ({meta.get('uid', '')}). The "
                "object might have been deleted and then recreated")  # fmt: skip
-        raise conflict(kind, name, why)
+        raise conflict(kind, name, why, kind.name)
     if version is not None and version != meta.get("resourceVersion"):
         why = (f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
                f"({meta.get('resourceVersion', '')}). The object might have been modified")  # fmt: skip
-        raise conflict(kind, name, why)
+        raise conflict(kind, name, why, kind.name)
 
 
 def _grace(kind: Kind, item: Json, options: Json) -> int:

@@ -12,7 +12,7 @@ from events.canonical import Json
 from events.kinds import NODE, POD
 from services.cluster import patches
 from services.cluster.deletes import Deletes
-from services.cluster.refusal import Refused, bad_request, conflict, modified, not_found, success
+from services.cluster.refusal import Refused, bad_request, conflict, not_found, success
 from services.cluster.routes import Request, Response, Target
 from services.cluster.store import Store
 from services.cluster.validation import annotations_of
@@ -61,14 +61,12 @@ class Pods:
 
     def _judge(self, pod: Json, name: str, wanted: Json) -> None:
         meta, spec = pod["metadata"], pod.get("spec") or {}
-        uid, version = wanted.get("uid"), wanted.get("resourceVersion")
-        if uid and uid != meta.get("uid"):
-            why = (f"StorageError: invalid object, Code: 4, Key: /pods/{meta.get('namespace', '')}/{name}, "
-                   f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in "
-                   f"object meta: {meta.get('uid', '')}")  # fmt: skip
-            raise conflict(POD, name, why)
-        if version and version != meta.get("resourceVersion"):
-            raise modified(POD, name)
+        for key, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+            if wanted.get(key) and wanted[key] != meta.get(key):
+                path = f"/registry/pods/{meta.get('namespace', '')}/{name}"
+                why = f"{shown} in precondition: {wanted[key]}, {shown} in object meta: {meta.get(key, '')}"
+                raise conflict(POD, name, f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
+                               f"AdditionalErrorMsg: Precondition failed: {why}")  # fmt: skip
         if meta.get("deletionTimestamp"):
             why = f"pod {name} is being deleted, cannot be assigned to a host"
         elif spec.get("nodeName"):

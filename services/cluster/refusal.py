@@ -75,8 +75,10 @@ def exists(kind: Kind, name: str) -> Refused:
 
 
 def conflict(kind: Kind, name: str, why: str, resource: str = "") -> Refused:
-    message = f'Operation cannot be fulfilled on {resource or resource_of(kind)} "{name}": {why}'
-    return Refused(409, "Conflict", message, details_of(kind, name))
+    """Return a conflict; ``resource`` is what the real server names in place of the plural, where it does."""
+    shown = f"{resource}.{kind.group}" if resource and kind.group else resource or resource_of(kind)
+    details = details_of(kind, name) | ({"kind": resource} if resource else {})
+    return Refused(409, "Conflict", f'Operation cannot be fulfilled on {shown} "{name}": {why}', details)
 
 
 def modified(kind: Kind, name: str) -> Refused:
@@ -90,6 +92,11 @@ def forbidden(kind: Kind, name: str, why: str) -> Refused:
 
 def bad_request(message: str) -> Refused:
     return Refused(400, "BadRequest", message)
+
+
+def bad_options(kind: str, why: str) -> Refused:
+    """Return the refusal of a request's own options."""
+    return Refused(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {why}', {"group": "meta.k8s.io", "kind": kind})
 
 
 def expired(message: str) -> Refused:

@@ -26,7 +26,7 @@ from events.kinds import (
     VOLCANO_JOB,
     Kind,
 )  # fmt: skip
-from services.cluster.refusal import bad_request, no_such_path
+from services.cluster.refusal import bad_options, no_such_path
 
 #: Kinds whose status is written apart from the rest.
 WITH_STATUS = frozenset({
@@ -38,6 +38,7 @@ POD_SUBRESOURCES = ("binding", "eviction", "log")
 #: Kinds that a real cluster learns from custom resource definitions.
 CUSTOM = frozenset({POD_GROUP, QUEUE, VOLCANO_JOB})
 
+_OPTIONS = {"PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
 _BY_PATH = {(kind.prefix, kind.plural): kind for kind in ALL_KINDS}
 
 
@@ -55,13 +56,14 @@ class Request:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing may be stored. Raises Refused (400) for an unknown value."""
+        """Whether nothing may be stored. Raises Refused (422) for an unknown value."""
         asked = self.query.get("dryRun", "")
         if not asked and isinstance(self.body, dict) and self.body.get("kind") == "DeleteOptions":
             listed = self.body.get("dryRun")
             asked = ",".join(str(item) for item in listed) if isinstance(listed, list) else ""
         if asked not in ("", "All"):
-            raise bad_request(f'Invalid value: {asked!r}: dryRun: Unsupported value: supported values: "All"')
+            why = f'dryRun: Unsupported value: ["{asked}"]: supported values: "All"'
+            raise bad_options(_OPTIONS.get(self.method, "CreateOptions"), why)
         return asked == "All"
 
     def flag(self, name: str) -> bool:

@@ -16,6 +16,7 @@ from events.canonical import Json
 from events.kinds import BATCH_JOB, DAEMON_SET, NAMESPACE, NETWORK_POLICY, NODE, REPLICA_SET, SECRET, STATEFUL_SET, Kind
 from services.cluster import defaults, patches, shapes, validation
 from services.cluster.refusal import (
+    Problems,
     Refused,
     bad_request,
     conflict,
@@ -185,6 +186,8 @@ class Writes:
         item = self._patched(kind, content_type, old, request.body)
         item = validation.coordinates(kind, item, target.namespace, target.name)
         item["metadata"].setdefault("name", target.name)
+        same_version(kind, target.name, item["metadata"], old)
+        same_uid(kind, target.name, item["metadata"], old)
         shapes.check(kind, item, strict=request.query.get("fieldValidation") == "Strict", old=old)
         return 200, self.change(target, item, old, dry_run=request.dry_run)
 
@@ -233,15 +236,28 @@ def unsupported_media(kind: Kind) -> Refused:
     return Refused(415, "UnsupportedMediaType", message)
 
 
-def preconditions(kind: Kind, name: str, wanted: Json, old: Json) -> None:
-    """Judge the uid and resourceVersion that a write names. Raises Refused (409)."""
-    uid, version = wanted.get("uid"), wanted.get("resourceVersion")
-    meta = old["metadata"]
-    if uid and uid != meta.get("uid"):
-        raise conflict(kind, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
-                       f"{meta.get('uid', '')}")  # fmt: skip
-    if version and version != "0" and version != meta.get("resourceVersion"):
+def same_version(kind: Kind, name: str, wanted: Json, old: Json) -> None:
+    """Judge the resourceVersion that a write names. Raises Refused (409)."""
+    version = wanted.get("resourceVersion")
+    if version and version != "0" and version != old["metadata"].get("resourceVersion"):
         raise modified(kind, name)
+
+
+def same_uid(kind: Kind, name: str, wanted: Json, old: Json) -> None:
+    """Judge the uid that a patch leaves. Raises Refused (422): a patch may not change it."""
+    uid = wanted.get("uid")
+    if uid and uid != old["metadata"].get("uid"):
+        problems = Problems()
+        problems.invalid("metadata.uid", uid, "field is immutable")
+        problems.refuse(kind, name)
+
+
+def preconditions(kind: Kind, name: str, wanted: Json, old: Json) -> None:
+    """Judge the uid and resourceVersion that an update names. Raises Refused (409)."""
+    uid, found = wanted.get("uid"), old["metadata"].get("uid", "")
+    if uid and uid != found:
+        raise conflict(kind, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}")
+    same_version(kind, name, wanted, old)
 
 
 def _disown(kind: Kind, item: Json) -> None:

@@ -98,8 +98,8 @@ class KubeApiServer:
             process.wait()
 
     def _spawn(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
-        log = (self._home / f"{name}.log").open("ab")
-        return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "ETCD_UNSUPPORTED_ARCH": ""})
+        with (self._home / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "ETCD_UNSUPPORTED_ARCH": ""})
 
     def _prepare(self) -> None:
         self._home.mkdir(parents=True, exist_ok=True)
