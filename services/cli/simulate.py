@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from services.runtime import logging
 from services.simulator import crashpoints
 from services.simulator.run import play_all
 from services.simulator.scenario import Malformed, read_plays
@@ -44,6 +45,7 @@ def simulate(
     except Malformed as problem:
         sys.stderr.write("".join(f"{line}\n" for line in problem.lines))
         raise typer.Exit(2) from None
+    logging.configure("critical")
     result = asyncio.run(play_all(plays, output=output.value, seed=seed))
     sys.stdout.write(result.output)
     sys.stdout.flush()

@@ -108,7 +108,7 @@ class Delivery:
                 self._front_door.apply(kind_of(item), copy.deepcopy(item))
             except ApiError as error:
                 self.refusals[name] = error.message
-                refused.append(f"{name}: {error.message}")
+                refused.append(f"{name}: {error.message}" if document.is_list else error.message)
             else:
                 self.refusals.pop(name, None)
         return refused
