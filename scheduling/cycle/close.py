@@ -1,6 +1,6 @@
 """The end of a cycle: phase and condition of every PodGroup, the message of every waiting pod.
 
-Sources: scheduling/PG-6 to PG-8, PG-12 to PG-16, POD-1, E-5 to E-8, EV-1, PG-3a, PG-3b, CFG-6a. What is said follows
+Sources: scheduling/PG-6 to PG-8, PG-12 to PG-17, POD-1, E-5 to E-8, EV-1, PG-3a, PG-3b, CFG-6a. What is said follows
 from the state alone, so a cycle that changes nothing says the same again.
 """
 
@@ -113,6 +113,8 @@ def _event(job: Job, phase: str) -> tuple[str, str, str]:
     if job.event is not None:
         return job.event
     before = job.book
+    if job.group.spec.get("networkTopology") and not before.event_message:
+        return "Warning", messages.TOPOLOGY_IGNORED, messages.TOPOLOGY_TEXT
     if phase in (RUNNING, COMPLETED):
         if phase != before.phase:
             return "Normal", "Scheduled", messages.READY
@@ -146,7 +148,7 @@ def pods(session: Session) -> dict[str, PodBook]:
 
 def _pod_book(task: Task, detail: str) -> PodBook:
     warnings = list(task.traits.demand.warnings)
-    nominated = task.node if task.promised else task.book.nominated_node
+    nominated = task.nominated or (task.node if task.promised else task.book.nominated_node)
     if task.traits.gated:
         return PodBook(warnings=warnings, nominated_node=nominated)
     reason, message = messages.pod_reason(task, detail)

@@ -101,6 +101,10 @@ def reservation_released(timeout: str) -> str:
     return f"no task within {timeout}, reservation released"
 
 
+TOPOLOGY_IGNORED = "NetworkTopologyIgnored"
+TOPOLOGY_TEXT = "networkTopology is not supported, the PodGroup is scheduled without it"
+
+
 # --- jobs ---
 
 

@@ -11,6 +11,7 @@ from scheduling.cycle import messages
 from scheduling.cycle.accounts import min_resources, reserves_nothing
 from scheduling.cycle.job import INQUEUE, PENDING_PHASE, Job
 from scheduling.cycle.session import Session
+from scheduling.status import ALLOC
 
 _TIMEOUT, _TIMEOUT_TEXT = 600_000, "10m"
 _ARGUMENT = "inqueue-timeout"
@@ -49,6 +50,9 @@ def _release(session: Session, job: Job, timeout_ms: int, text: str) -> None:
 
 
 def _judge(session: Session, job: Job) -> None:
+    if job.group.automatic and not job.pending and not job.count(ALLOC):
+        # It reserves nothing; its next pod brings it back here.
+        return
     job.refusal = session.closed(job.queue)
     if job.refusal:
         return
