@@ -285,4 +285,4 @@ BODIES: tuple[type[Body], ...] = (Genesis, Opened, Ticked, Observed, Deleted, Li
 
 def dump(body: Body) -> dict[str, Any]:
     """Return the body as plain JSON, fields at their default left out."""
-    return body.model_dump(mode="json", exclude_defaults=True)
+    return body.model_dump(exclude_defaults=True)

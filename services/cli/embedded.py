@@ -1,7 +1,8 @@
 """The whole system in one process: an embedded cluster on HTTP, a SQLite log, and every service on them.
 
-Nothing is short-circuited: the watcher, the binder and the controllers reach the cluster through its HTTP port like
-anybody else, and each service that needs the state folds the log by itself.
+The watcher, the binder and the status writer reach the cluster through its HTTP port like anybody else, and each
+service that needs the state folds the log by itself. What belongs to the embedded cluster (its node agents and the
+controllers that a cluster with Volcano brings along) speaks to it directly: same requests, same rules, no socket.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from aiohttp import web
 
 from adapters.clock import SystemClock
 from adapters.cluster.http import KubernetesApi, server_configuration
+from adapters.database.engine import open_database
+from adapters.database.projector import Projector
 from adapters.log.follower import Follower
 from adapters.log.sqlite import SqliteLog
 from events.canonical import Json
@@ -41,6 +44,7 @@ from services.watcher.watcher import Watcher
 
 CLUSTER = "embedded"
 LOG_FILE = "log.db"
+DATABASE_FILE = "gpuledger.db"
 _BIND_LANES = 8
 
 
@@ -73,6 +77,7 @@ class EmbeddedSystem:
         await self._start_watcher()
         await self._start_scheduler()
         await self._start_binder()
+        self._start_projector()
         await self._start_page()
 
     async def stop(self) -> None:
@@ -127,13 +132,19 @@ class EmbeddedSystem:
         self._closers.append(runner.cleanup)
         self.page = _address(runner)
 
+    def _start_projector(self) -> None:
+        database = open_database(self.data / DATABASE_FILE)
+        projector = Projector(self.log, database, CLUSTER, threaded=True)
+        # Read models may be a second old: a projection in larger steps costs the others less.
+        self._drive("projector", projector.step, asyncio.sleep)
+
     async def _start_agents(self) -> None:
-        agents = self.agents = NodeAgents(await self.client(), self._clock, jitter=random.random)
+        agents = self.agents = NodeAgents(self.cluster.direct("node agents"), self._clock, jitter=random.random)
         self._closers.append(agents.close)
         self._drive("node agents", agents.step, self._watch_news(lambda: agents.reflectors))
 
     async def _start_controllers(self) -> None:
-        manager = ControllerManager(await self.client(), self._clock, jitter=random.random)
+        manager = ControllerManager(self.cluster.direct("controller"), self._clock, jitter=random.random)
         self._closers.append(manager.close)
         self._drive("controller", manager.step, self._watch_news(lambda: manager.reflectors))
 

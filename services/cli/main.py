@@ -5,9 +5,15 @@ Exit codes: 0 done, 1 a check failed, 2 wrong usage or input.
 
 from __future__ import annotations
 
+import sys
+from typing import Annotated, Final
+
 import typer
 
-from services.cli import lab, up
+from services.cli import audit, explain, lab, log, simulate, state, up
+from services.runtime import logging
+
+_LEVELS: Final = ("debug", "info", "warning", "error")
 
 app = typer.Typer(
     name="gpuledger",
@@ -16,8 +22,26 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
+
+
+@app.callback()
+def _prepare(
+    level: Annotated[
+        str, typer.Option("--log-level", envvar="GPULEDGER_LOG_LEVEL", help="Least level that is logged.")
+    ] = "warning",
+) -> None:
+    if level.lower() not in _LEVELS:
+        raise typer.BadParameter(f"{level!r} is none of {', '.join(_LEVELS)}", param_hint="--log-level")
+    logging.configure(level.lower(), "console" if sys.stderr.isatty() else "json")
+
+
 app.command("up")(up.command)
 app.command("lab")(lab.command)
+app.command("simulate")(simulate.simulate)
+app.command("log")(log.command)
+app.command("state")(state.command)
+app.add_typer(explain.app, name="explain")
+app.add_typer(audit.app, name="audit")
 
 
 def main() -> None:

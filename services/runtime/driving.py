@@ -2,7 +2,7 @@
 
 A service is an object with ``step`` that does all that can be done now and never waits. What is news differs: the log
 has grown, a watch has brought something, or time has passed. A step that fails because the world failed (the log, the
-API server) is tried again later, with a growing pause; the failure is shown, not swallowed.
+API server, the database) is tried again later, with a growing pause; the failure is shown, not swallowed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 
 from adapters.cluster.port import ApiError, ApiUnknown
 from adapters.cluster.reflector import Reflector
@@ -22,7 +23,7 @@ News = Callable[[float], Awaitable[None]]
 
 _PAUSE_FIRST_S: Final = 0.2
 _PAUSE_LAST_S: Final = 10.0
-_WORLD = (LogError, ApiError, ApiUnknown, OSError, TimeoutError)
+_WORLD = (LogError, ApiError, ApiUnknown, SQLAlchemyError, OSError, TimeoutError)
 
 
 @dataclass
