@@ -22,6 +22,7 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _INT32 = 2**31 - 1  # what an allocation record can hold
 _LEGACY_CARDS_MAX = 4096  # no machine has more; keeps a nonsense number from filling the memory
 _FOREIGN_GPU = "nvidia.com/gpu"
+_SERVED = "GPU"  # what the node agent looks for in its work list
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,10 @@ def read_cards(text: str) -> tuple[tuple[CardSpec, ...], tuple[str, ...]]:
         card, faults = _card(index, fields)
         cards[card.uuid] = card
         warnings.extend(f"card {card.uuid or index}: {fault}; it takes no pods" for fault in faults)
+        if card.sound and _SERVED not in card.uuid:
+            warnings.append(
+                f"card {card.uuid}: the node agent knows its work by {_SERVED} in the UUID, which this one lacks"
+            )
     return tuple(cards.values()), tuple(warnings)
 
 

@@ -139,6 +139,13 @@ def test_f5_order_is_computed_anew_for_each_container() -> None:
     ]
 
 
+def test_f5_binpack_goes_by_memory_not_by_shares() -> None:
+    """devices/F-5"""
+    world = World(THREE, env(policy="binpack"))
+    world.see(holding("small", "GPU-0,NVIDIA,1,0:;GPU-0,NVIDIA,1,0:;GPU-1,NVIDIA,500,0:"))
+    assert uuids(world.place(pod("p", number=1, memory=10))) == ["GPU-1"]
+
+
 def test_f7_equal_input_gives_equal_answers() -> None:
     """devices/F-7 (K-7): no score or answer stays behind from another pod"""
     world = World(card("GPU-a"), env(policy="binpack", weight=1))

@@ -7,7 +7,7 @@ from device_builders import A100, A100_GROUPS, World, card, config_env, containe
 
 from scheduling.devices import geometry
 from scheduling.devices.config import DeviceConfig
-from scheduling.devices.fitting import Fit
+from scheduling.devices.fitting import Fit, Misfit
 from scheduling.devices.geometry import Geometry, Group, Instance, Slice, SliceError
 
 NOT_ENOUGH = "not enough gpu fitted on this node"
@@ -232,3 +232,6 @@ def test_f4a_only_when_every_card_lacks_a_geometry() -> None:
     assert sick.place(asks("p", 1)) == NOT_ENOUGH
     only = pod("p", number=1, memory=1, annotations={"volcano.sh/vgpu-use-gpuuuid": "GPU-u"})
     assert full.place(only) == "no MIG geometry for GPU type NVIDIA-H900"
+    both = full.answer(pod("p", number=2, memory=1))
+    assert isinstance(both, Misfit)
+    assert (both.code, both.detail) == (2, NOT_ENOUGH)

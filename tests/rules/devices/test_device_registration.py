@@ -213,6 +213,14 @@ def test_no_record_can_name_a_card_with_such_a_uuid() -> None:
         assert len(world.books.warnings) == 1
 
 
+def test_a12_the_node_agent_needs_gpu_in_the_uuid() -> None:
+    """devices/A-12"""
+    assert books(card("CARD-1")).warnings == (
+        "card CARD-1: the node agent knows its work by GPU in the UUID, which this one lacks",
+    )
+    assert books(card("CARD-1")).cards[0].usable
+
+
 def test_c20_factor_zero_is_one() -> None:
     """devices/C-20, N-14"""
     from scheduling.devices.config import parse_device_config
