@@ -49,7 +49,7 @@ class Task:
 
     ``trial`` is what was last tried in this cycle (status and node), remembered when it is undone (AL-11).
     ``refusal`` is the text of the queue that refused it (Q-24, Q-24a). ``promised`` marks a place that an eviction
-    made for it (PG-11c).
+    made for it (PG-11c), ``nominated`` is the node where a trial evicted somebody for it (POD-1).
     """
 
     job: Job
@@ -65,6 +65,7 @@ class Task:
     errors: FitErrors | None = None
     refusal: str = ""
     promised: bool = False
+    nominated: str = ""
 
     @property
     def uid(self) -> str:

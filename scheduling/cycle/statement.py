@@ -6,7 +6,8 @@ Undoing goes backwards, so every node gets back the very view that it had. What 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from scheduling.cycle.job import Job, Placement, Task
 from scheduling.cycle.session import Session
@@ -45,6 +46,10 @@ class Statement:
         """The tasks that this statement makes go."""
         return [done.task for done in self._done if done.evicted is not None]
 
+    def evicted_since(self, size: int) -> list[Task]:
+        """Return the tasks that it made go since it had this length."""
+        return [done.task for done in self._done[size:] if done.evicted is not None]
+
     def allocate(self, task: Task, placement: Placement) -> None:
         """Place a task on what is idle."""
         self._put(task, TaskStatus.ALLOCATED, placement)
@@ -76,6 +81,13 @@ class Statement:
         """Give back one task that was to be evicted: it keeps exactly what it had (devices/K-38)."""
         index = next(i for i, done in enumerate(self._done) if done.task is task and done.evicted is not None)
         self._session.restore(task, self._done.pop(index).before)
+
+    def explain(self, told: Callable[[Task, Evicted], Evicted]) -> None:
+        """Let what is recorded of each eviction be completed before the commit."""
+        self._done = [
+            replace(done, evicted=told(done.task, done.evicted)) if done.evicted is not None else done
+            for done in self._done
+        ]
 
     def commit(self, group: Job | None = None) -> None:
         """Hand over: Allocated tasks become one command and Binding, victims are evicted, promises stand (AL-10)."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from scheduling.cycle.actions import allocate, backfill, enqueue
+from scheduling.cycle.actions import allocate, backfill, enqueue, preempt, reclaim
 from scheduling.cycle.session import Session
 
 ACTIONS: Final[Mapping[str, Callable[[Session], None]]] = {
     "enqueue": enqueue.execute,
     "allocate": allocate.execute,
     "backfill": backfill.execute,
+    "preempt": preempt.execute,
+    "reclaim": reclaim.execute,
 }
