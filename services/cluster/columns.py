@@ -109,6 +109,7 @@ def size(*paths: str) -> Callable[[Row], Any]:
 
 NAME = Column("Name", path("metadata.name"))
 AGE = Column("Age", Row.age)
+CUSTOM_AGE = Column("AGE", Row.age, "date")
 
 
 def default_columns() -> tuple[Column, ...]:
@@ -348,19 +349,19 @@ COLUMNS: dict[Kind, tuple[Column, ...]] = {
     ),
     POD_GROUP: (
         NAME, Column("STATUS", path("status.phase")), Column("minMember", path("spec.minMember"), "integer"),
-        Column("RUNNINGS", path("status.running"), "integer"), AGE, Column("QUEUE", path("spec.queue")),
+        Column("RUNNINGS", path("status.running"), "integer"), CUSTOM_AGE, Column("QUEUE", path("spec.queue")),
     ),
     VOLCANO_JOB: (
         NAME, Column("STATUS", path("status.state.phase")),
         Column("minAvailable", path("spec.minAvailable"), "integer"),
-        Column("RUNNINGS", path("status.running"), "integer"), AGE, Column("QUEUE", path("spec.queue")),
+        Column("RUNNINGS", path("status.running"), "integer"), CUSTOM_AGE, Column("QUEUE", path("spec.queue")),
     ),
     QUEUE: (
         NAME, Column("PARENT", path("spec.parent")), Column("STATE", _queue_state),
         Column("WEIGHT", path("spec.weight"), "integer"), Column("INQUEUE", path("status.inqueue", 0), "integer"),
         Column("PENDING", path("status.pending", 0), "integer"),
         Column("RUNNING", path("status.running", 0), "integer"),
-        Column("UNKNOWN", path("status.unknown", 0), "integer"), AGE,
+        Column("UNKNOWN", path("status.unknown", 0), "integer"), CUSTOM_AGE,
         Column("COMPLETED", path("status.completed", 0), "integer", wide=True),
     ),
 }  # fmt: skip

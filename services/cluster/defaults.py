@@ -208,13 +208,26 @@ def _priority_class(item: Json) -> None:
 
 
 def _pod_group(item: Json) -> None:
-    _set(_under(item, "spec"), queue=DEFAULT_QUEUE)
-    _texts_for_floats((item.get("spec") or {}).get("minResources") if isinstance(item.get("spec"), dict) else None)
+    spec = _under(item, "spec")
+    _set(spec, queue=DEFAULT_QUEUE)
+    if spec is None:
+        return
+    _texts_for_floats(spec.get("minResources"))
+    _topology(spec)
+    for policy in _mappings(spec.get("subGroupPolicy")):
+        _set(policy, subGroupSize=1, minSubGroups=0)
+        _topology(policy)
+
+
+def _topology(spec: Json) -> None:
+    topology = spec.get("networkTopology")
+    if isinstance(topology, dict):
+        _set(topology, mode="hard")
 
 
 def _queue(item: Json) -> None:
     spec = _under(item, "spec")
-    _set(spec, weight=1, reclaimable=True)
+    _set(spec, weight=1, reclaimable=True, priority=0, dequeueStrategy="traverse")
     if spec is None:
         return
     if item["metadata"].get("name") != ROOT_QUEUE and not spec.get("parent"):
@@ -227,9 +240,16 @@ def _queue(item: Json) -> None:
 
 
 def _volcano_job(item: Json) -> None:
-    spec = item.get("spec")
-    for task in _mappings(spec.get("tasks")) if isinstance(spec, dict) else []:
-        template = task.get("template")
+    spec = _under(item, "spec")
+    _set(spec, queue=DEFAULT_QUEUE, maxRetry=3)
+    if spec is None:
+        return
+    _topology(spec)
+    for task in _mappings(spec.get("tasks")):
+        _set(task, replicas=1, maxRetry=3)
+        partition, template = task.get("partitionPolicy"), task.get("template")
+        if isinstance(partition, dict):
+            _topology(partition)
         inner = template.get("spec") if isinstance(template, dict) else None
         for container in _mappings(inner.get("containers")) if isinstance(inner, dict) else []:
             resources = container.get("resources")

@@ -130,8 +130,11 @@ class Problems:
 
     def refuse(self, kind: Kind, name: str) -> None:
         """Raise a 422 if anything was found."""
-        if not self.causes:
-            return
+        if self.causes:
+            raise self.refusal(kind, name)
+
+    def refusal(self, kind: Kind, name: str) -> Refused:
+        """Return the 422 of what was found."""
         texts = [f"{cause['field']}: {cause['message']}" for cause in self.causes]
         joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         shown = f"{kind.name}.{kind.group}" if kind.group else kind.name
@@ -139,7 +142,7 @@ class Problems:
         if kind.group:
             details["group"] = kind.group
         details |= {"kind": kind.name, "causes": self.causes}
-        raise Refused(422, "Invalid", f'{shown} "{name}" is invalid: {joined}', details)
+        return Refused(422, "Invalid", f'{shown} "{name}" is invalid: {joined}', details)
 
 
 def _shown(value: object) -> str:

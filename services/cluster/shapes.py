@@ -13,7 +13,7 @@ from events.canonical import Json
 from events.kinds import Kind
 from scheduling import quantity
 from services.cluster import schema
-from services.cluster.refusal import Refused, bad_request
+from services.cluster.refusal import Problems, Refused, bad_request
 from services.cluster.routes import CUSTOM
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -114,10 +114,20 @@ def schema_type(type_: str) -> str:
 
 
 def wrong_type(kind: Kind, path: str, wanted: str, found: Any) -> Refused:
-    """Return the refusal of a value of the wrong type."""
-    names = {dict: "object", list: "array", str: "string", bool: "bool", type(None): "null", int: "number"}
+    """Return the refusal of a value of the wrong type: 400 for a core kind, 422 for a custom resource."""
+    names = {dict: "object", list: "array", str: "string", bool: "bool", type(None): "null"}
     shown = names.get(type(found), "number")
+    if kind in CUSTOM:
+        return _wrong_custom(kind, path, wanted, "boolean" if shown == "bool" else shown)
     if not isinstance(found, dict | list):
         shown += f" {found!r:.80}" if not isinstance(found, str) else f" {found[:80]!r}"
     return bad_request(f'{kind.name} in version "{kind.version}" cannot be handled as a {kind.name}: json: cannot '
                        f"unmarshal {shown} into Go struct field {kind.name}.{path} of type {wanted}")  # fmt: skip
+
+
+def _wrong_custom(kind: Kind, path: str, wanted: str, found: str) -> Refused:
+    names = {"int64": "integer", "bool": "boolean", "resource.Quantity": "integer,string", "v1.Time": "date-time"}
+    type_ = "array" if wanted.startswith("[]") else "object" if wanted.startswith(("v1.", "map")) else wanted
+    problems = Problems()
+    problems.invalid(path, found, f'{path} in body must be of type {names.get(wanted, type_)}: "{found}"')
+    return problems.refusal(kind, "")

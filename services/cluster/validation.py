@@ -21,6 +21,7 @@ from events.kinds import (
     QUEUE,
     RESOURCE_QUOTA,
     SERVICE,
+    VOLCANO_JOB,
     Kind,
 )  # fmt: skip
 from scheduling import quantity
@@ -296,16 +297,37 @@ def _quota(item: Json, problems: Problems) -> None:
     amounts("spec.hard", item["spec"].get("hard"), problems, whole_extended=True)
 
 
+def _least(problems: Problems, spec: Json, field: str, key: str, least: int, most: int = 2**31 - 1) -> None:
+    """Judge a whole number of a custom resource against its bounds, in the words of a schema."""
+    value = spec.get(key)
+    if isinstance(value, int) and not least <= value <= most:
+        side = f"greater than or equal to {least}" if value < least else f"less than or equal to {most}"
+        problems.invalid(f"{field}.{key}", value, f"{field}.{key} in body should be {side}")
+
+
 def _pod_group(item: Json, problems: Problems) -> None:
-    amounts("spec.minResources", item["spec"].get("minResources"), problems)
+    spec = item["spec"]
+    _least(problems, spec, "spec", "minMember", 0)
+    amounts("spec.minResources", spec.get("minResources"), problems)
+    for name in spec.get("minTaskMember") or {}:
+        _least(problems, spec["minTaskMember"], "spec.minTaskMember", name, 0)
+
+
+def _volcano_job(item: Json, problems: Problems) -> None:
+    spec = item["spec"]
+    for key, least in (("minAvailable", 0), ("minSuccess", 1), ("maxRetry", 0), ("ttlSecondsAfterFinished", 0)):
+        _least(problems, spec, "spec", key, least)
+    for place, task in enumerate(spec.get("tasks") or []):
+        for key in ("replicas", "minAvailable", "maxRetry"):
+            _least(problems, task, f"spec.tasks[{place}]", key, 0)
 
 
 def _queue(item: Json, problems: Problems) -> None:
     spec = item["spec"]
-    weight = spec.get("weight")
-    if isinstance(weight, int) and not 1 <= weight <= 65535:
-        side = "greater than or equal to 1" if weight < 1 else "less than or equal to 65535"
-        problems.invalid("spec.weight", weight, f"spec.weight in body should be {side}")
+    _least(problems, spec, "spec", "weight", 1, 65535)
+    _least(problems, spec, "spec", "priority", -(2**31))
+    if spec.get("dequeueStrategy") not in ("traverse", "fifo"):
+        problems.unsupported("spec.dequeueStrategy", spec.get("dequeueStrategy"), ["traverse", "fifo"])
     amounts("spec.capability", spec.get("capability"), problems)
     amounts("spec.deserved", spec.get("deserved"), problems)
     amounts("spec.guarantee.resource", (spec.get("guarantee") or {}).get("resource"), problems)
@@ -313,6 +335,7 @@ def _queue(item: Json, problems: Problems) -> None:
 
 _SPECS: dict[Kind, Callable[[Json, Problems], None]] = {
     POD: _pod, NODE: _node, CONFIG_MAP: _config_map, PRIORITY_CLASS: _priority_class, RESOURCE_QUOTA: _quota,
+    VOLCANO_JOB: _volcano_job,
     POD_GROUP: _pod_group, QUEUE: _queue,
 }  # fmt: skip
 

@@ -129,7 +129,9 @@ class Writes:
         shapes.check(kind, item, strict=request.query.get("fieldValidation") == "Strict")
         old = self._existing(target)
         if kind in CUSTOM and not item["metadata"].get("resourceVersion"):
-            raise bad_request("metadata.resourceVersion: Invalid value: 0x0: must be specified for an update")
+            problems = Problems()
+            problems.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            problems.refuse(kind, target.name)
         return self.change(target, item, old, dry_run=request.dry_run)
 
     def _existing(self, target: Target) -> Json:
