@@ -8,13 +8,14 @@ both, so nobody is bound on a card that another task is waiting for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from scheduling import resources
 from scheduling.cycle.job import FitErrors, Placement, Task
 from scheduling.cycle.plugin import Refused
 from scheduling.devices.books import Fit, Misfit, NodeDevices
+from scheduling.nodes.cluster import without_releasing
 from scheduling.nodes.predicates import resource_fit
 from scheduling.nodes.view import NodeView
 from scheduling.status import TaskStatus
@@ -70,13 +71,25 @@ def fits_idle(task: Task, view: NodeView) -> bool:
     return not resources.exceeded(task.traits.request, view.idle, task.traits.request)
 
 
-def device_fit(session: Session, task: Task, view: NodeView) -> tuple[bool, Fit | Misfit]:
-    """Return whether the task may be bound now, and the cards that it gets now, else later."""
+def device_fit(session: Session, task: Task, view: NodeView, waits: bool = False) -> tuple[bool, Fit | Misfit]:
+    """Return whether the task may be bound now, and the cards that it gets now, else (or if it ``waits``) later."""
     now, later = _books(session, view)
     fit = now.fit(task.traits.demand)
-    if isinstance(fit, Fit) and fits_idle(task, view):
+    if not waits and isinstance(fit, Fit) and fits_idle(task, view):
         return True, fit
     return False, fit if later is now else later.fit(task.traits.demand)
+
+
+def _once_gone(view: NodeView) -> NodeView | None:
+    """Return a node as it will be once all that terminates is gone, None if nothing does."""
+    if not view.releasing:
+        return None
+    gone = without_releasing(view)
+    devices = view.devices
+    for uid in view.tasks:
+        if uid not in gone.tasks:
+            devices = devices.without_claim(uid)
+    return replace(gone, devices=devices)
 
 
 def refused_by_devices(answer: Misfit) -> Refused:
@@ -87,6 +100,7 @@ def refused_by_devices(answer: Misfit) -> Refused:
 def judge(session: Session, task: Task, view: NodeView) -> Candidate | Refused:
     """Judge one node: resources first, then the filters in tier order (AL-19).
 
+    What only a terminating pod stands against (its host port, its place among the node's pods) is open to a promise.
     The cards are looked at whatever is configured: a pod that asks for some is never bound without (devices/R-1a).
     """
     short = resource_fit(task.traits.request, view)
@@ -94,10 +108,12 @@ def judge(session: Session, task: Task, view: NodeView) -> Candidate | Refused:
         return Refused(short)
     refused = session.check(task, view)
     if refused is not None:
-        return refused
+        gone = _once_gone(view)
+        if gone is None or not refused.resolvable or session.check(task, gone) is not None:
+            return refused
     if task.traits.demand.kind == "none":
-        return Candidate(view, fits_idle(task, view), None)
-    now, fit = device_fit(session, task, view)
+        return Candidate(view, refused is None and fits_idle(task, view), None)
+    now, fit = device_fit(session, task, view, waits=refused is not None)
     return refused_by_devices(fit) if isinstance(fit, Misfit) else Candidate(view, now, fit)
 
 

@@ -34,12 +34,20 @@ def _held(session: Session, task: Task, promise: Promise) -> Vector:
 
 
 def standing(session: Session) -> list[Promise]:
-    """Return what is promised now: older promises first, in their order."""
+    """Return what is promised now: older promises first, in their order.
+
+    A binding that is on its way may still be overtaken or refused, and then the place is there as before.
+    """
     known = [uid for uid in session.model.promises if uid in session.tasks]
     new = sorted(uid for uid, task in session.tasks.items() if task.promised and uid not in session.model.promises)
-    tasks = (session.tasks[uid] for uid in (*known, *new))
-    return [
-        Promise(uid=task.uid, node=task.placement.node, allocation=task.placement.allocation)
-        for task in tasks
-        if task.promised and task.placement and task.status in (TaskStatus.PIPELINED, TaskStatus.ALLOCATED)
-    ]
+    found = (_promise(session, session.tasks[uid]) for uid in (*known, *new))
+    return [promise for promise in found if promise is not None]
+
+
+def _promise(session: Session, task: Task) -> Promise | None:
+    placement = task.placement
+    if task.status is TaskStatus.BINDING:
+        return session.model.promises.get(task.uid)
+    if not task.promised or placement is None or task.status not in (TaskStatus.PIPELINED, TaskStatus.ALLOCATED):
+        return None
+    return Promise(uid=task.uid, node=placement.node, allocation=placement.allocation, gpu_index=placement.gpu_index)

@@ -124,7 +124,7 @@ def tiers(*names: str, **arguments: Json) -> tuple[tuple[PluginOption, ...], ...
 class World:
     """A folded state and the time; the queues ``default`` and ``root`` are there."""
 
-    def __init__(self, *items: Json | list[Json], config: SchedulerConfig | None = None) -> None:
+    def __init__(self, *items: Any, config: SchedulerConfig | None = None) -> None:
         self.fold = Fold()
         self.time_ms = START_MS
         self._position = self._batch = self._version = 0
@@ -152,16 +152,17 @@ class World:
         self._position += 1
         return verdict
 
-    def see(self, *items: Json | list[Json]) -> None:
-        """Observe objects as they are now."""
+    def see(self, *items: Any) -> None:
+        """Observe objects, or lists of them, as they are now."""
         for item in items:
-            for one in item if isinstance(item, list) else [item]:
-                meta = one["metadata"]
-                self._version += 1
-                self.objects[one["kind"], meta["uid"]] = one
-                body = Observed(api_version=one["apiVersion"], kind=one["kind"], object=one, version=str(self._version))
-                verdict = self._say("watcher", body)
-                assert not verdict.startswith("void"), verdict
+            if isinstance(item, list):
+                self.see(*item)
+                continue
+            self._version += 1
+            self.objects[item["kind"], item["metadata"]["uid"]] = item
+            body = Observed(api_version=item["apiVersion"], kind=item["kind"], object=item, version=str(self._version))
+            verdict = self._say("watcher", body)
+            assert not verdict.startswith("void"), verdict
 
     def gone(self, item: Json) -> None:
         """Observe that an object is gone."""
