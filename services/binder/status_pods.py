@@ -10,6 +10,8 @@ from adapters.cluster.port import ApiError, ClusterApi
 from events.canonical import Json
 from events.kinds import POD
 from events.records import PodBook
+from scheduling.devices.environment import DeviceEnv
+from scheduling.devices.request import demand_of
 from scheduling.state.model import Model, PodEntry
 from services.binder.conditions import with_conditions
 from services.binder.recorder import Recorder, Subject, rfc3339
@@ -23,14 +25,15 @@ class PodStatus:
         self._api, self._recorder, self._pace = api, recorder, pace
         self._written: dict[str, Written] = {}
         self._warned: dict[str, set[str]] = {}
+        self._looked_at: dict[str, DeviceEnv] = {}
 
     def due(self, model: Model) -> Iterator[Due]:
         """Yield the writes that are due, and record the warnings that are new."""
         self._written = {uid: written for uid, written in self._written.items() if uid in model.pods}
         self._warned = {uid: texts for uid, texts in self._warned.items() if uid in model.pods}
+        self._looked_at = {uid: env for uid, env in self._looked_at.items() if uid in model.pods}
         for uid, entry in model.pods.items():
-            if entry.book.warnings:
-                self._warn(entry)
+            self._warn(model, entry)
             if entry.node or not entry.book.reason or not model.ours(entry.pod):
                 continue
             book = entry.book
@@ -61,9 +64,14 @@ class PodStatus:
         if "conditions" in status and book.reason != "SchedulerError":
             self._recorder.emit(_subject(entry), "Warning", "FailedScheduling", book.message)
 
-    def _warn(self, entry: PodEntry) -> None:
-        told = self._warned.setdefault(entry.pod.uid, set())
-        for text in entry.book.warnings:
+    def _warn(self, model: Model, entry: PodEntry) -> None:
+        """Tell what is odd about a request, whether the pod waits or not (devices/R-3, R-12, A-12)."""
+        uid = entry.pod.uid
+        if self._looked_at.get(uid) is model.env or not model.ours(entry.pod):
+            return
+        self._looked_at[uid] = model.env
+        told = self._warned.setdefault(uid, set())
+        for text in demand_of(entry.pod, model.env).warnings:
             if text not in told:
                 told.add(text)
                 self._recorder.emit(_subject(entry), "Warning", "DeviceWarning", text, again=False)

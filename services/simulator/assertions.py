@@ -143,7 +143,7 @@ def _config(item: dict[str, Any], facts: Facts) -> list[str]:
     which, model = item["config"], facts.model
     report = model.config_report
     errors, warnings = (report.errors, report.warnings) if which == "scheduler" else ((), model.device_warnings)
-    accepted = not errors if which == "scheduler" else not any("using default config" in text for text in warnings)
+    accepted = not errors if which == "scheduler" else not any("is no readable YAML" in text for text in warnings)
     there = {"accepted": accepted, "warns": bool(warnings)}
     text = "\n".join((*errors, *warnings))
     found = [
