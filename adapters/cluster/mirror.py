@@ -19,6 +19,9 @@ from events.kinds import Kind
 
 Key = tuple[str, str]  # namespace, name
 
+#: The deletionTimestamp of an object whose deletion was accepted and whose own time the watch has not told yet.
+_UNTOLD = "1970-01-01T00:00:00Z"
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -112,6 +115,16 @@ class Mirror:
         """Take the answer of a write."""
         shelf = self._shelves.get(kind)
         return self._put(kind, shelf, item) if shelf is not None else []
+
+    def expect_end(self, kind: Kind, namespace: str, name: str, uid: str) -> list[Change]:
+        """Take it that a deletion was accepted: until the watch tells more, the object is terminating."""
+        shelf = self._shelves.get(kind)
+        old = shelf.items.get((namespace, name)) if shelf is not None else None
+        if shelf is None or old is None or uid_of(old) != uid or old["metadata"].get("deletionTimestamp"):
+            return []
+        marked = {**old, "metadata": {**old["metadata"], "deletionTimestamp": _UNTOLD}}
+        shelf.items[(namespace, name)] = marked
+        return [Change(kind, old, marked)]
 
     async def close(self) -> None:
         for shelf in self._shelves.values():

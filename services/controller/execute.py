@@ -77,9 +77,18 @@ class Executor:
             item = await self._api.patch(kind, namespace, name, merge, action.subresource)
             outcome.changes += self._mirror.learn(kind, item)
         else:
-            kind, namespace, name = action.ref
-            self.deleted.add(action.uid)
+            outcome.changes += await self._delete(action)
+
+    async def _delete(self, action: Delete) -> list[Change]:
+        kind, namespace, name = action.ref
+        self.deleted.add(action.uid)
+        try:
             await self._api.delete(kind, namespace, name, uid=action.uid, grace_s=self._grace_s)
+        except ApiError as error:
+            if error.status != 404:
+                self.deleted.discard(action.uid)
+                raise
+        return self._mirror.expect_end(kind, namespace, name, action.uid)
 
     async def _create(self, action: Create) -> Json:
         try:

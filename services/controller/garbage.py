@@ -7,11 +7,13 @@ place, that nobody tells us about, and what it owns is left alone. A dependent s
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from services.controller.actions import Action, Delete
 from services.controller.world import Ref, World, deleting, items, meta, text, uid_of
 
 
-def reconcile(world: World, ref: Ref, gone: set[str]) -> list[Action]:
+def reconcile(world: World, ref: Ref, gone: Container[str]) -> list[Action]:
     """Delete an object all of whose owners are gone. ``gone`` holds the uids whose end was seen."""
     item = world.at(ref)
     if item is None or deleting(item):

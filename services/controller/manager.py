@@ -40,12 +40,13 @@ from services.controller.jobs.policies import Request
 from services.controller.jobs.reconcile import reconcile as reconcile_job
 from services.controller.recorder import Recorder
 from services.controller.routes import ORDER, Key, Switches, routes
-from services.controller.world import Ref, World, uid_of
+from services.controller.world import Ref, World, ref_of, spec, uid_of
 
 _LOG = structlog.get_logger("controller")
 _CONFLICTS_MAX = 8  # in a row, before an object has to wait
 _BACK_OFF_MS_MIN, _BACK_OFF_MS_MAX = 1_000, 300_000
-_ROUNDS_MAX = 10_000  # in one step; what is left waits for the next
+_GONE_MAX = 50_000  # uids of objects that went, kept for their dependents
+_ROUNDS_MAX = 200  # in one step; what is left waits for the next
 
 
 @dataclass
@@ -92,7 +93,7 @@ class ControllerManager:
         self._recorder = Recorder(api, "gpuledger-controller")
         self._executor = Executor(api, self._mirror, self._recorder, grace_s)
         self._world = World()
-        self._gone: set[str] = set()
+        self._gone: dict[str, None] = {}
         self._work = _Backlog()
         self._begun = False
 
@@ -126,20 +127,32 @@ class ControllerManager:
         if self._switches.queues:
             self._work.marked |= {("queue", Ref(QUEUE, "", name)): None for name in (queues.ROOT, queues.DEFAULT)}
 
-    def _take(self, changes: Sequence[Change]) -> None:
+    def _take(self, changes: Sequence[Change], own: Key | None = None) -> None:
+        """Take changes into the world and mark what follows. ``own``: a reconciliation of that object made them.
+
+        An object that was refused something is not looked at again because of what it was told about that.
+        """
         for change in changes:
             self._world.apply(change)
-            if change.new is None:
-                self._gone.add(uid_of(change.old))
-                self._recorder.forget(uid_of(change.old))
-            self._work.marked |= dict.fromkeys(routes(self._world, change, self._switches))
+            for key in routes(self._world, change, self._switches):
+                if key != own or key not in self._work.parked or key[1] != ref_of(change.kind, change.object):
+                    self._work.marked[key] = None
             if self._switches.jobs:
                 for ref, request in policies.requests(self._world, change, self._executor.deleted):
                     self._work.requests.setdefault(ref, []).append(request)
                     self._work.marked[("job", ref)] = None
-            if change.kind == QUEUE:
+            if change.new is None:
+                self._bury(uid_of(change.old))
+            if change.kind == QUEUE and _opens_up(change):
                 self._work.marked |= dict.fromkeys(self._work.parked)
-                self._work.parked.clear()
+
+    def _bury(self, uid: str) -> None:
+        """Remember that an object has gone (for a while: its dependents are looked at now)."""
+        self._gone[uid] = None
+        self._executor.deleted.discard(uid)
+        self._recorder.forget(uid)
+        while len(self._gone) > _GONE_MAX:
+            del self._gone[next(iter(self._gone))]
 
     def _wake(self) -> None:
         """Mark what has become due."""
@@ -210,7 +223,6 @@ class ControllerManager:
         for later in outcome.laters:
             if later not in work.due:
                 work.due.append(later)
-        self._take(outcome.changes)
         now_ms = self._clock.now_ms()
         if outcome.refused:
             times = work.parked[key].times + 1 if key in work.parked else 1
@@ -218,6 +230,7 @@ class ControllerManager:
             work.parked[key] = _Parked(now_ms + wait_ms, times)
         else:
             work.parked.pop(key, None)
+        self._take(outcome.changes, own=key)
         if not outcome.again:
             work.conflicts.pop(key, None)
             return
@@ -226,6 +239,13 @@ class ControllerManager:
             del work.conflicts[key]
             outcome.again = False
             work.parked[key] = _Parked(now_ms + _BACK_OFF_MS_MIN, 1)
+
+
+def _opens_up(change: Change) -> bool:
+    """Whether a queue came, or was changed in more than its counters."""
+    if change.old is None or change.new is None:
+        return change.new is not None
+    return queues.state_of(change.old) != queues.state_of(change.new) or spec(change.old) != spec(change.new)
 
 
 def _shown(ref: Ref) -> str:

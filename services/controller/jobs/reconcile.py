@@ -131,7 +131,7 @@ def _sync(world: World, job: VolcanoJob, pods: Sequence[Json], now_ms: int, keys
     if group is not None and group_phase(group) != "Pending":
         actions += _missing(job, world, pods) + _surplus(job, pods)
     counts = job_status.count(pods)
-    patch = _status(job, phases.after(job, counts), counts, now_ms)
+    patch = _status(job, phases.after(job, counts), counts, now_ms, marks=plugins.marks(job) | volumes.marks(job))
     return [*actions, *([patch] if patch.merge["status"] else [])]
 
 
@@ -215,7 +215,9 @@ def _status(
     *,
     retries: int | None = None,
     version: int | None = None,
+    marks: dict[str, str] | None = None,
 ) -> Patch:
+    """The patch of the status. ``marks`` are the things that were made once, before this patch (J-8)."""
     wanted = job_status.build(
         job,
         counts,
@@ -224,7 +226,6 @@ def _status(
         retries=job.retries if retries is None else retries,
         version=job.version if version is None else version,
     )
-    marks = plugins.marks(job) | volumes.marks(job)
     if marks:
         wanted["controlledResources"] = mapping(job.now.get("controlledResources")) | marks
     merge = {"status": job_status.difference(job.now, wanted)}

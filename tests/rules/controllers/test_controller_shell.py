@@ -1,0 +1,170 @@
+"""The shell of the controllers: deletion by owner, conflicts, restarts, bad content, lists that come anew."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from control_room import NS, ControlRoom, job, pod
+
+from adapters.cluster.port import ApiError, ApiUnknown
+from events.canonical import Json
+from events.kinds import CONFIG_MAP, POD, POD_GROUP, VOLCANO_JOB, Kind
+from services.cluster.direct import DirectApi
+from services.controller.manager import ControllerManager
+from services.controller.routes import Switches
+
+
+class Flaky(DirectApi):
+    """The embedded cluster, where the first calls of one verb go wrong."""
+
+    def __init__(self, room: ControlRoom, verb: str, error: Exception, times: int, kind: Kind = POD) -> None:
+        super().__init__(room.cluster.api, "controller")
+        self.verb, self.error, self.left, self.kind = verb, error, times, kind
+
+    def _may_fail(self, verb: str, kind: Kind) -> None:
+        if verb == self.verb and kind == self.kind and self.left:
+            self.left -= 1
+            raise self.error
+
+    async def create(self, kind: Kind, item: Json) -> Json:
+        self._may_fail("create", kind)
+        return await super().create(kind, item)
+
+    async def patch(self, kind: Kind, namespace: str, name: str, merge: Json, subresource: str = "") -> Json:
+        self._may_fail("patch", kind)
+        return await super().patch(kind, namespace, name, merge, subresource)
+
+    async def delete(self, kind: Kind, namespace: str, name: str, **options: Any) -> None:
+        self._may_fail("delete", kind)
+        await super().delete(kind, namespace, name, **options)
+
+
+def with_flaky(verb: str, error: Exception, times: int, kind: Kind = POD) -> ControlRoom:
+    room = ControlRoom()
+    api = Flaky(room, verb, error, times, kind)
+    room.manager = ControllerManager(api, room.clock, grace_s=0)
+    return room
+
+
+def test_what_an_object_owns_goes_with_it() -> None:
+    room = ControlRoom()
+    room.apply(pod("p"))
+    room.put(
+        f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c, namespace: {NS}, "
+        f"ownerReferences: [{{apiVersion: v1, kind: Pod, name: p, uid: {room.one(POD, 'p')['metadata']['uid']}}}]}}\n"
+    )
+    room.settle()
+    room.delete(POD, "p")
+    room.settle()
+    assert room.get(CONFIG_MAP, "c") is None
+    assert room.names(POD_GROUP) == []
+
+
+def test_what_has_another_owner_stays() -> None:
+    room = ControlRoom()
+    for name in ("one", "two"):
+        room.put(pod(name, metadata=f"uid: {name}"))
+    owners = ", ".join(f"{{apiVersion: v1, kind: Pod, name: {name}, uid: {name}}}" for name in ("one", "two"))
+    room.put(f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c, namespace: {NS}, ownerReferences: [{owners}]}}\n")
+    room.settle()
+    room.delete(POD, "one")
+    room.settle()
+    assert room.get(CONFIG_MAP, "c") is not None
+    room.delete(POD, "two")
+    room.settle()
+    assert room.get(CONFIG_MAP, "c") is None
+
+
+def test_an_owner_of_the_same_name_and_another_uid_is_not_the_owner() -> None:
+    room = ControlRoom()
+    room.put(pod("p", metadata="uid: first"))
+    room.settle()
+    assert room.names(POD_GROUP) == ["podgroup-first"]
+    room.cluster.replace(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": NS, "uid": "second"},
+            "spec": {"schedulerName": "volcano", "containers": [{"name": "c", "image": "none"}]},
+        }
+    )
+    room.settle()
+    assert room.names(POD_GROUP) == ["podgroup-second"]
+
+
+def test_nothing_is_deleted_where_somebody_else_collects() -> None:
+    room = ControlRoom(Switches(garbage=False))
+    room.apply(pod("p"))
+    room.settle()
+    room.delete(POD, "p")
+    room.settle()
+    assert len(room.names(POD_GROUP)) == 1
+
+
+def test_a_conflict_is_tried_again() -> None:
+    for kind, verb in ((POD, "create"), (POD_GROUP, "create"), (VOLCANO_JOB, "patch")):
+        room = with_flaky(verb, ApiError(409, "Conflict", "modified"), 3, kind)
+        room.run_job(job(metadata="uid: u"))
+        assert room.phase("j") == "Running"
+
+
+def test_no_answer_is_tried_again() -> None:
+    room = with_flaky("create", ApiUnknown("broken pipe"), 2)
+    room.run_job(job(metadata="uid: u"))
+    assert room.names(POD) == ["j-w-0", "j-w-1"]
+
+
+def test_an_endless_conflict_waits_for_its_turn() -> None:
+    room = with_flaky("create", ApiError(409, "Conflict", "modified"), 1000)
+    room.apply(job(metadata="uid: u"))
+    room.settle()
+    room.admit_groups()
+    assert room.names(POD) == []
+    assert room.manager.next_due_ms() is not None
+
+
+def test_a_restart_changes_nothing() -> None:
+    room = ControlRoom()
+    room.run_job(job(metadata="uid: u", spec="plugins: {svc: [], env: []}"))
+    room.apply(pod("p"))
+    room.settle()
+    before = room.cluster.store.version
+    room.restart()
+    room.settle()
+    assert room.cluster.store.version == before
+
+
+def test_a_restart_in_the_middle_loses_nothing() -> None:
+    """Kill the controllers after each step; a new instance goes on."""
+    room = ControlRoom()
+    room.apply(job(metadata="uid: u", spec="policies: [{event: PodFailed, action: RestartJob}]"))
+    for _ in range(3):
+        room.restart()
+        asyncio.run(room.manager.step())
+    room.settle()
+    room.admit_groups()
+    room.bind_all()
+    assert room.phase("j") == "Running"
+
+
+def test_bad_content_stops_nobody_else() -> None:
+    room = ControlRoom(admission=False)
+    room.put(
+        "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: bad, namespace: lab}\n"
+        "spec: {tasks: {}, minAvailable: many, plugins: [], policies: 3, volumes: x}\n"
+    )
+    room.run_job(job(metadata="uid: u"))
+    assert room.phase("j") == "Running"
+    assert room.phase("bad") == "Pending"
+
+
+def test_the_same_story_gives_the_same_bytes() -> None:
+    def story() -> list[Json]:
+        room = ControlRoom()
+        room.run_job(job(spec="plugins: {ssh: [], svc: []}"))
+        room.apply(pod("p"))
+        room.settle()
+        return [item for kind in room.cluster.store.kinds() for item in room.cluster.store.items(kind)]
+
+    assert story() == story()
