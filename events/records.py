@@ -188,6 +188,7 @@ class Promise(Part):
     uid: str
     node: str
     allocation: str = ""
+    gpu_index: str = ""
 
 
 class GroupBook(Part):

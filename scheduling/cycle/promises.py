@@ -7,7 +7,7 @@ allocate gives it to its task before all others. At the end, what is still promi
 from __future__ import annotations
 
 from events.records import Promise
-from scheduling.cycle.job import Placement, Task
+from scheduling.cycle.job import Job, Placement, Task
 from scheduling.cycle.session import Session
 from scheduling.devices.claims import planned_claim
 from scheduling.resources import Vector
@@ -31,6 +31,28 @@ def _held(session: Session, task: Task, promise: Promise) -> Vector:
     claim = planned_claim(task.pod, session.env, promise.allocation, "")
     held = session.views[promise.node].devices.with_claim(claim).charge(task.uid)
     return task.traits.asked if held is None else held
+
+
+def drop(session: Session, task: Task) -> None:
+    """Take back the place that was promised to a task."""
+    task.promised = False
+    if task.status is TaskStatus.PIPELINED:
+        session.take_off(task)
+
+
+def drop_all(session: Session, job: Job) -> None:
+    """Take back all places that were promised to a job."""
+    for task in job.tasks:
+        if task.promised:
+            drop(session, task)
+
+
+def drop_hopeless(session: Session) -> None:
+    """After the actions: take back what was promised to gangs that cannot become ready with it."""
+    jobs = {task.job.key: task.job for task in session.tasks.values() if task.promised}
+    for job in jobs.values():
+        if not session.ready(job) and not session.pipelined(job):
+            drop_all(session, job)
 
 
 def standing(session: Session) -> list[Promise]:

@@ -30,6 +30,7 @@ def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: in
         execute = ACTIONS.get(action)
         if execute is not None:
             execute(session)
+    promises.drop_hopeless(session)
     undo.undo_stuck(session)
     return CycleResult(
         gangs=session.gangs,

@@ -79,7 +79,6 @@ class Decisions:
             self._model.last_vgpu_time[member.node] = member.vgpu_time
             self._digest.set("vgpu-time", member.node, member.vgpu_time)
         self._add(Command(entry.placement_id, bind=member, group=group))
-        self._model.promises.pop(member.uid, None)
         self._update(entry)
 
     def _evict(self, evict: EvictCommand, prefix: str, base: int) -> str:

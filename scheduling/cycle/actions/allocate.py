@@ -11,7 +11,7 @@ import heapq
 from collections import deque
 from typing import Any
 
-from scheduling.cycle import messages
+from scheduling.cycle import messages, promises
 from scheduling.cycle.finder import Finder
 from scheduling.cycle.fitting import Search, choose, placement_of
 from scheduling.cycle.job import PENDING_PHASE, FitErrors, Job, Task
@@ -177,7 +177,7 @@ class _Allocation:
         jobs = {task.job.key: task.job for task in self._session.tasks.values() if task.promised}
         for job in in_order(jobs.values(), self._session):
             if job.phase == PENDING_PHASE or job.undone or self._session.invalid(job):
-                self._drop_promises(job)
+                promises.drop_all(self._session, job)
             else:
                 self._promised_turn(job)
 
@@ -188,8 +188,7 @@ class _Allocation:
         nodes = {task.uid: task.node for task in promised}
         for task in promised:
             statement.withdraw(task)
-        for task in promised:
-            self._place(statement, finder, task, nodes[task.uid])
+        lost = [task for task in promised if not self._place(statement, finder, task, nodes[task.uid])]
         for task in job.waiting():
             if self._session.ready(job) or self._session.pipelined(job):
                 break
@@ -200,17 +199,12 @@ class _Allocation:
         elif self._session.pipelined(job):
             statement.keep()
         else:
+            # Others of the gang keep their places while room is made for those who lost theirs in this cycle.
             statement.discard()
-            self._drop_promises(job)
+            for task in lost:
+                promises.drop(self._session, task)
         for task in promised:
-            task.promised = task.status in (TaskStatus.PIPELINED, TaskStatus.ALLOCATED)
-
-    def _drop_promises(self, job: Job) -> None:
-        for task in job.tasks:
-            if task.promised:
-                task.promised = False
-                if task.status is TaskStatus.PIPELINED:
-                    self._session.take_off(task)
+            task.promised = task.promised and task.status in (TaskStatus.PIPELINED, TaskStatus.ALLOCATED)
 
 
 _COUNTED = (TaskStatus.ALLOCATED, TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.SUCCEEDED)
