@@ -1,7 +1,8 @@
 """Counters and histograms of the services, for Prometheus; what the state holds is in ``model_metrics``.
 
 Names that Volcano's dashboards use are kept (scheduling section 8); ours stand beside them with the prefix
-``gpuledger_``. Durations are never negative (ME-4).
+``gpuledger_``. A counter whose known name does not end in ``_total`` is a gauge that only rises, since the client
+would rename it. Durations are never negative (ME-4).
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ class Metrics:
         )
         self.attempts = Counter("volcano_schedule_attempts_total", "Decisions by result", ["result"], registry=of)
         self.victims = Gauge("volcano_pod_preemption_victims", "Pods evicted by the last decision", registry=of)
-        self.preemptions = Counter("volcano_total_preemption_attempts", "Decisions that evicted", registry=of)
+        self.preemptions = Gauge("volcano_total_preemption_attempts", "Decisions that evicted", registry=of)
         self.transactions = Counter(
             "volcano_eviction_transactions_total", "Commits that evicted, by action", ["action"], registry=of
         )
-        self.job_retries = Counter(
+        self.job_retries = Gauge(
             "volcano_job_retry_counts", "Decisions in which a gang was not ready", ["job_id"], registry=of
         )
         self.placements = Counter("gpuledger_placements_total", "Pods placed by decisions", registry=of)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from scheduling.cycle.queue_status import allocated
 
+from scheduling.cycle.queue_status import allocated
 from scheduling.devices.cards import Card
 from scheduling.devices.claims import claim_of
 from scheduling.resources import CPU, MEMORY, PODS
@@ -41,16 +42,16 @@ class ModelCollector(Collector):
         yield from _ledger(model)
         yield self._completions(model)
 
-    def _completions(self, model: Model) -> CounterMetricFamily:
+    def _completions(self, model: Model) -> GaugeMetricFamily:
         """Count the pods that ended Succeeded while they held a share, each once (M-4)."""
         for uid, entry in model.pods.items():
             if entry.pod.phase == "Succeeded" and uid not in self._counted:
-                claim = claim_of(entry.pod, model.env)
+                claim = claim_of(replace(entry.pod, phase="Running"), model.env)
                 for uuid in {share.uuid for share in claim.shares} if claim else ():
                     self._completed[(uuid, entry.pod.node)] += 1
                 self._counted.add(uid)
         self._counted &= model.pods.keys()
-        family = CounterMetricFamily("volcano_vgpu_tasks_completed", "Pods that ended well on a card", labels=_CARD)
+        family = GaugeMetricFamily("volcano_vgpu_tasks_completed", "Pods that ended well on a card", labels=_CARD)
         for labels, count in sorted(self._completed.items()):
             family.add_metric(labels, count)
         return family

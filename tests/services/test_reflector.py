@@ -1,0 +1,159 @@
+"""The reflector: complete lists, watches without gaps, and errors that are never taken for objects (F-11a)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adapters.clock import ManualClock
+from adapters.cluster.port import ApiError, ApiUnknown, Page, WatchEvent
+from adapters.cluster.reflector import Backoff, Bookmark, Gone, Listed, ListEnd, Reflector, Upsert
+from events.canonical import Json
+from events.kinds import NODE, Kind
+
+
+def node(name: str, version: str = "1") -> Json:
+    return {"kind": "Node", "metadata": {"name": name, "uid": name, "resourceVersion": version}}
+
+
+class Stream:
+    def __init__(self, batches: list[list[WatchEvent] | None]) -> None:
+        self.batches = batches
+        self.closed = False
+
+    async def next(self, wait: bool) -> Sequence[WatchEvent] | None:
+        return self.batches.pop(0) if self.batches else []
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Script:
+    """An API whose lists and watches are written down: what each call returns or raises, in order."""
+
+    def __init__(self, lists: list[Any], watches: list[Any]) -> None:
+        self.lists, self.watches = lists, watches
+        self.asked: list[tuple[str, str]] = []
+
+    async def list(self, kind: Kind, *, limit: int = 500, token: str = "", **_: Any) -> Page:
+        self.asked.append(("list", token))
+        answer = self.lists.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        assert isinstance(answer, Page)
+        return answer
+
+    async def watch(self, kind: Kind, version: str, *, timeout_s: int = 300) -> Stream:
+        self.asked.append(("watch", version))
+        answer = self.watches.pop(0) if self.watches else []
+        if isinstance(answer, Exception):
+            raise answer
+        return Stream(answer)
+
+
+def reflector(lists: list[Any], watches: list[Any], jitter: bool = False) -> tuple[Reflector, Script, ManualClock]:
+    script, clock = Script(lists, watches), ManualClock(1_000_000)
+    made = Reflector(script, NODE, clock, (lambda: 1.0) if jitter else None)  # type: ignore[arg-type]  # two verbs only
+    return made, script, clock
+
+
+EXPIRED = ApiError(410, "Expired", "too old")
+
+
+async def test_pages_then_the_end_then_the_watch_from_there() -> None:
+    made, script, _ = reflector([Page([node("a")], "7", "next"), Page([node("b")], "7", "")], [])
+    deltas = await made.poll()
+    assert deltas == [Listed([node("a")]), Listed([node("b")]), ListEnd("7")]
+    assert script.asked == [("list", ""), ("list", "next"), ("watch", "7")]
+
+
+async def test_half_a_list_is_none() -> None:
+    made, script, _ = reflector([Page([node("a")], "7", "next"), ApiUnknown("gone"), Page([node("b")], "8", "")], [])
+    assert await made.poll() == []
+    assert await made.poll() == [Listed([node("b")]), ListEnd("8")]
+    assert script.asked[2] == ("list", "")
+
+
+async def test_events_bookmarks_and_deletions() -> None:
+    events = [WatchEvent("ADDED", node("a", "8")), WatchEvent("BOOKMARK", node("", "9")),
+              WatchEvent("DELETED", node("a", "10"))]  # fmt: skip
+    made, _, _ = reflector([Page([], "7", "")], [[events]])
+    assert (await made.poll())[1:] == [ListEnd("7"), Upsert(node("a", "8")), Bookmark("9"), Gone(node("a", "10"))]
+
+
+async def test_a_dropped_stream_goes_on_from_the_last_version() -> None:
+    made, script, _ = reflector([Page([], "7", "")], [[[WatchEvent("ADDED", node("a", "8"))], None], []])
+    await made.poll()
+    await made.poll()
+    assert script.asked == [("list", ""), ("watch", "7"), ("watch", "8")]
+
+
+async def test_a_late_event_does_not_move_the_version_back() -> None:
+    events = [WatchEvent("ADDED", node("a", "20")), WatchEvent("MODIFIED", node("b", "3"))]
+    made, script, _ = reflector([Page([], "7", "")], [[events, None], []])
+    await made.poll()
+    await made.poll()
+    assert script.asked[-1] == ("watch", "20")
+
+
+async def test_410_as_an_answer_and_as_an_event_lists_again() -> None:
+    status = {"kind": "Status", "code": 410, "reason": "Expired", "metadata": {}}
+    made, script, _ = reflector(
+        [Page([node("a")], "7", ""), Page([node("b")], "9", ""), Page([], "11", "")],
+        [[[WatchEvent("ERROR", status)]], EXPIRED, []],
+    )
+    await made.poll()
+    while ("watch", "11") not in script.asked:
+        await made.poll()
+    assert [verb for verb, _ in script.asked].count("list") == 3
+
+
+async def test_a_status_or_a_nameless_thing_is_never_an_object() -> None:
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {"name": "x"}, "code": 500}
+    events = [WatchEvent("ADDED", status), WatchEvent("MODIFIED", {"kind": "Node", "metadata": {}}),
+              WatchEvent("UNKNOWN", node("a"))]  # fmt: skip
+    made, _, _ = reflector([Page([], "7", "")], [[events]])
+    assert await made.poll() == [Listed([]), ListEnd("7")]
+
+
+async def test_back_off_never_waits_and_grows() -> None:
+    made, script, clock = reflector([ApiUnknown("down")] * 3 + [Page([], "7", "")], [], jitter=True)
+    for delay in (500, 1_000, 2_000):
+        assert await made.poll() == []
+        calls = len(script.asked)
+        assert await made.poll() == []
+        assert len(script.asked) == calls
+        clock.time_ms += delay
+    assert await made.poll() == [Listed([]), ListEnd("7")]
+
+
+async def test_watches_that_break_at_once_again_and_again_list_anew() -> None:
+    made, script, _ = reflector([Page([], "7", "")] * 2, [*([None] for _ in range(4)), []])
+    for _ in range(8):
+        await made.poll()
+    assert [verb for verb, _ in script.asked].count("list") == 2
+
+
+async def test_a_version_that_the_server_does_not_know_lists_anew() -> None:
+    future = ApiError(504, "Timeout", "Too large resource version")
+    made, script, _ = reflector([Page([], "7", "")] * 2, [future] * 4 + [[]])
+    for _ in range(8):
+        await made.poll()
+    assert [verb for verb, _ in script.asked].count("list") == 2
+
+
+async def test_relist_begins_with_a_list() -> None:
+    made, _, _ = reflector([Page([], "7", ""), Page([], "8", "")], [])
+    await made.poll()
+    made.relist()
+    assert await made.poll() == [Listed([]), ListEnd("8")]
+
+
+def test_back_off_is_capped() -> None:
+    clock = ManualClock(0)
+    backoff = Backoff(clock, lambda: 1.0)
+    for _ in range(100):
+        backoff.failed()
+    assert backoff.remaining_ms == 30_000
+    backoff.succeeded()
+    assert backoff.remaining_ms == 0

@@ -1,0 +1,193 @@
+"""What the services are run with: settings, metrics, health, logging."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import aiohttp
+import pytest
+import structlog
+from prometheus_client import generate_latest
+from support.service_world import World
+
+from adapters.log.memory import MemoryLog
+from events.kinds import POD
+from services.runtime import logging as runtime_logging
+from services.runtime.health import health_app, serve_health
+from services.runtime.metrics import MeteredLog, Metrics
+from services.runtime.model_metrics import ModelCollector
+from services.runtime.settings import SettingsError, load_settings
+from services.scheduler.scheduler import Scheduler
+
+CARD = "GPU-1,10,8192,NVIDIA-Tesla T4,true,hami-core:"
+LIMITS = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000", "volcano.sh/vgpu-cores": "30"}
+
+
+# --- settings -------------------------------------------------------------------------------------------------------
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text("cluster: blue\nhttp: {port: 9000}\nstatus_interval_s: 3\n")
+    monkeypatch.setenv("GPULEDGER_HTTP__PORT", "9001")
+    found = load_settings(path)
+    assert (found.cluster, found.http.port, found.status_interval_s) == ("blue", 9001, 3)
+    assert found.scheduler_names == ("gpuledger",)
+
+
+def test_secrets_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPULEDGER_KAFKA__SASL_PASSWORD", "hunter2")
+    monkeypatch.setenv("GPULEDGER_DATABASE", "postgresql://u:hunter2@db/x")
+    monkeypatch.setenv("GPULEDGER_KUBERNETES__TOKEN", "hunter2")
+    found = load_settings()
+    assert "hunter2" not in json.dumps(found.shown())
+    assert "hunter2" not in repr(found)
+    assert found.kafka.sasl_password.get_secret_value() == "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nonsense: 1", "nonsense"),
+        ("http: {port: many}", "http.port"),
+        ("http: {port: 99999}", "http.port"),
+        ("cluster: 'Not Valid'", "cluster"),
+        ("- a list", "must be a mapping"),
+        ("a: [", "settings.yaml"),
+        ("log: {home: kafka}", "kafka.servers"),
+        ("log: {home: kafka}\nkafka: {servers: 'broker.example:9092'}", "PLAINTEXT is refused off loopback"),
+        ("scheduler_names: []", "at least one"),
+    ],
+)
+def test_bad_settings_are_named(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text(text)
+    with pytest.raises(SettingsError) as error:
+        load_settings(path)
+    assert words in str(error.value)
+
+
+def test_a_bad_secret_is_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text("kafka: {sasl_password: [hunter2]}")
+    with pytest.raises(SettingsError) as error:
+        load_settings(path)
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"none\.yaml"):
+        load_settings(tmp_path / "none.yaml")
+
+
+def test_plain_text_on_loopback_and_encrypted_brokers_are_fine(tmp_path: Path) -> None:
+    path = tmp_path / "settings.yaml"
+    for servers, protocol in (("localhost:9092,127.0.0.1:9093", "PLAINTEXT"), ("broker.example:9092", "SASL_SSL")):
+        path.write_text(f"log: {{home: kafka}}\nkafka: {{servers: '{servers}', protocol: {protocol}}}")
+        assert load_settings(path).kafka.servers == servers
+
+
+def test_configured_config_maps_make_the_scope(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPULEDGER_DEVICE_CONFIG", '{"namespace": "gpu", "name": "cards", "key": "k"}')
+    assert load_settings().scope.config_maps[1] == ("gpu", "cards", "k")
+
+
+# --- metrics --------------------------------------------------------------------------------------------------------
+
+
+async def metered_world() -> tuple[World, Metrics]:
+    world, metrics = World(), Metrics()
+    world.scheduler = Scheduler(MeteredLog(world.log, metrics), world.clock, "c1", "s", observer=metrics)
+    metrics.registry.register(ModelCollector(lambda: world.scheduler.model))
+    world.node("n1", register=CARD)
+    world.single("one", limits=LIMITS)
+    world.single("waits", cpu="1000")
+    await world.settle()
+    return world, metrics
+
+
+async def test_devices_are_shown_from_the_ledger_m1_m2_m4() -> None:
+    world, metrics = await metered_world()
+    text = generate_latest(metrics.registry).decode()
+    card = 'NodeName="n1",devID="GPU-1"'
+    for name, value in (
+        ("shared_number", 1),
+        ("allocated_memory", 1000),
+        ("allocated_cores", 30),
+        ("memory_limit", 8192),
+    ):
+        assert f"volcano_vgpu_device_{name}{{{card}}} {value}.0" in text
+    pod = f'{card},podName="one",podNamespace="team-a"'
+    assert f"volcano_vgpu_device_memory_allocation_for_a_certain_pod{{{pod}}} 1000.0" in text
+    assert f"volcano_vgpu_utilization{{{card}}} 0.3" in text
+    world.store.remove(POD, "team-a", "one")
+    await world.settle()
+    text = generate_latest(metrics.registry).decode()
+    assert "podName" not in text
+    assert f"volcano_vgpu_device_shared_number{{{card}}} 0.0" in text
+
+
+async def test_pods_that_ended_well_are_counted_once_m4() -> None:
+    world, metrics = await metered_world()
+    await world.api.patch(POD, "team-a", "one", {"status": {"phase": "Succeeded"}}, "status")
+    await world.settle()
+    for _ in range(2):
+        text = generate_latest(metrics.registry).decode()
+        assert 'volcano_vgpu_tasks_completed{NodeName="n1",devID="GPU-1"} 1.0' in text
+
+
+async def test_queues_groups_and_decisions_are_shown() -> None:
+    _, metrics = await metered_world()
+    text = generate_latest(metrics.registry).decode()
+    assert 'volcano_queue_allocated_milli_cpu{queue_name="default"} 1000.0' in text
+    assert 'volcano_queue_pod_group_running_count{queue_name="default"} 1.0' in text
+    assert 'volcano_unschedule_task_count{job_id="waits"} 1.0' in text
+    assert "volcano_unschedule_job_count 1.0" in text
+    assert "gpuledger_placements_total 1.0" in text
+    assert 'gpuledger_log_records_total{type="gpuledger.decided.batch.v1"}' in text
+
+
+# --- health ---------------------------------------------------------------------------------------------------------
+
+
+async def test_health_and_readiness_say_why() -> None:
+    metrics, problems = Metrics(), {"why": ""}
+    app = health_app(metrics.registry, {"log": lambda: ""}, {"leading": lambda: problems["why"]})
+    runner, port = await serve_health(app, "127.0.0.1", 0)
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+        for why, status in (("", 200), ("another has the term", 503)):
+            problems["why"] = why
+            async with session.get("/readyz") as answer:
+                assert answer.status == status
+                assert f"leading: {why or 'ok'}" in await answer.text()
+        async with session.get("/healthz") as answer:
+            assert answer.status == 200
+        async with session.get("/metrics") as answer:
+            assert "volcano_schedule_attempts_total" in await answer.text()
+        async with session.post("/metrics", data=b"x") as answer:
+            assert answer.status == 405
+        async with session.get("/else") as answer:
+            assert answer.status == 404
+    await runner.cleanup()
+
+
+def test_a_log_line_is_one_json_object() -> None:
+    out = io.StringIO()
+    runtime_logging.configure("info", stream=out, service="binder", cluster="c1")
+    structlog.get_logger().info("bound", pod="a/b")
+    structlog.get_logger().debug("hidden")
+    (line,) = out.getvalue().splitlines()
+    found = json.loads(line)
+    assert (found["event"], found["pod"], found["service"], found["level"]) == ("bound", "a/b", "binder", "info")
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+
+
+async def test_a_metered_log_is_a_log() -> None:
+    metered = MeteredLog(MemoryLog(), Metrics())
+    assert await metered.bounds() == (0, 0)
+    assert await metered.read(0) == []
+    assert not await metered.wait(0, 0)
+    await metered.close()
