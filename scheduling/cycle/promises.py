@@ -7,6 +7,7 @@ allocate gives it to its task before all others. At the end, what is still promi
 from __future__ import annotations
 
 from events.records import Promise
+from scheduling.cycle.eviction.needy import seeks
 from scheduling.cycle.job import Job, Placement, Task
 from scheduling.cycle.session import Session
 from scheduling.devices.claims import planned_claim
@@ -18,9 +19,10 @@ def restore(session: Session) -> None:
     """Put every promise that can still be kept in its place."""
     for uid, promise in session.model.promises.items():
         task, view = session.tasks.get(uid), session.views.get(promise.node)
-        if task is None or not task.waits or view is None or view.node is None:
+        if task is None or not seeks(task) or view is None or view.node is None:
             continue
-        placement = Placement(promise.node, promise.allocation, held=_held(session, task, promise))
+        held = _held(session, task, promise)
+        placement = Placement(promise.node, promise.allocation, promise.gpu_index, held=held)
         session.put(task, TaskStatus.PIPELINED, placement)
         task.promised = True
 
