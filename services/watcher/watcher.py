@@ -15,11 +15,11 @@ genesis with another incarnation, and lists everything again (scheduling/F-11b).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from adapters.clock import Clock
 from adapters.cluster.port import ClusterApi
-from adapters.cluster.reflector import Bookmark, Delta, Gone, Listed, ListEnd, Reflector, Upsert
+from adapters.cluster.reflector import ListEnd, Reflector
 from adapters.log.follower import Follower
 from adapters.log.port import Log, LogError
 from adapters.log.writer import TermWriter
@@ -27,15 +27,13 @@ from events import records
 from events.canonical import Json
 from events.codec import NotWritable
 from events.kinds import OBSERVED_KINDS, Kind
-from events.projection import DEFAULT_SCOPE, Scope, list_digest, project, relevant, version_number
+from events.projection import DEFAULT_SCOPE, Scope
 from services.runtime.terms import STAND_BACK_MS, Leadership
 from services.watcher.beginning import anchor
-from services.watcher.memory import Known, Memory, digest_of, key_of
-
-Addressed = tuple[str, records.Body]
+from services.watcher.memory import Memory
+from services.watcher.view import Addressed, View
 
 APPEND_MAX: Final = 500
-CHUNK: Final = 2_000
 
 
 class Watcher:
@@ -68,7 +66,7 @@ class Watcher:
         self._writer = TermWriter(log, clock, cluster, "watcher", writer_id)
         self._leadership = Leadership(self._writer, clock, stand_back_ms=stand_back_ms, may_lead=may_lead)
         self._reflectors = [Reflector(api, kind, clock, jitter) for kind in kinds]
-        self._views = {kind: _View(kind, scope) for kind in kinds}
+        self._views = {kind: View(kind, scope) for kind in kinds}
         self._term = 0
         self._lists = 0
         self.refused: dict[str, str] = {}
@@ -183,160 +181,8 @@ class Watcher:
                     await self._writer.append([(subject, _bare(body))])
 
 
-class _View:
-    """What a term has seen of one kind: the versions that came, the uids that are gone, the list under way."""
-
-    def __init__(self, kind: Kind, scope: Scope) -> None:
-        self._kind, self._scope = kind, scope
-        self._seen: dict[str, str] = {}
-        self._gone: set[str] = set()
-        self._listed: list[Json] = []
-
-    def clear(self) -> None:
-        """A new term: versions and deletions of another one do not bind."""
-        self._seen.clear()
-        self._gone.clear()
-        self._listed.clear()
-
-    def take(self, delta: Delta, memory: Memory, list_id: int, term: int) -> list[Addressed]:
-        """Return what a delta puts on the log, and remember it as recorded."""
-        if isinstance(delta, Upsert):
-            return self._upsert(delta.item, memory, term)
-        if isinstance(delta, Gone):
-            return self._deleted(delta.item, memory)
-        if isinstance(delta, Listed):
-            self._listed += delta.items
-        elif isinstance(delta, ListEnd):
-            items, self._listed = self._listed, []
-            return self._list(items, delta.version, memory, list_id, term)
-        else:
-            assert isinstance(delta, Bookmark)
-        return []
-
-    # --- single events ---
-
-    def _upsert(self, item: Json, memory: Memory, term: int) -> list[Addressed]:
-        uid, version = _uid(item), _version(item)
-        if uid in self._gone or not _newer(version, self._seen.get(uid)):
-            return []
-        self._seen[uid] = version
-        known = memory.of(self._kind).get(_key(item))
-        if known and known.uid and known.uid != uid:
-            self._gone.add(known.uid)
-        if not relevant(self._kind, item, self._scope):
-            return [self._goodbye(_key(item), known, memory)] if known and known.uid == uid else []
-        found = project(self._kind, item, self._scope)
-        if known and known.uid == uid and known.digest == digest_of(self._kind, found):
-            return []
-        return [self._observed(found, version, memory, term, listed=False)]
-
-    def _deleted(self, item: Json, memory: Memory) -> list[Addressed]:
-        """A deletion counts whatever version it carries; one of another uid changes nothing (devices/A-16a)."""
-        uid, key = _uid(item), _key(item)
-        self._seen.pop(uid, None)
-        if uid:
-            self._gone.add(uid)
-        known = memory.of(self._kind).get(key)
-        if known is None or (uid and known.uid != uid):
-            return []
-        return [self._goodbye(key, known, memory, version=_version(item), seen=True)]
-
-    # --- lists ---
-
-    def _list(self, items: list[Json], version: str, memory: Memory, list_id: int, term: int) -> list[Addressed]:
-        self._seen = {_uid(item): _version(item) for item in items}
-        items = [item for item in items if relevant(self._kind, item, self._scope)]
-        present = {_key(item): _uid(item) for item in items}
-        uids = sorted(_uid(item) for item in items)
-        self._gone -= set(uids)
-        found = [
-            self._goodbye(key, known, memory)
-            for key, known in sorted(memory.of(self._kind).items())
-            if present.get(key) != known.uid
-        ]
-        for item in items:
-            found += self._from_list(item, memory, term)
-        return found + self._list_records(uids, version, list_id)
-
-    def _from_list(self, item: Json, memory: Memory, term: int) -> list[Addressed]:
-        """An object of a list is recorded if it changed, or if the state may rest on a version that is not real."""
-        projection, version = project(self._kind, item, self._scope), _version(item)
-        known = memory.of(self._kind).get(_key(item))
-        if known is not None and known.uid == _uid(item) and known.digest == digest_of(self._kind, projection):
-            turned_back = known.term == term and _newer(known.version, version)
-            if not turned_back and not memory.bound_by_us(known.uid):
-                return []
-        return [self._observed(projection, version, memory, term, listed=True)]
-
-    def _list_records(self, uids: list[str], version: str, list_id: int) -> list[Addressed]:
-        kind = {"api_version": self._kind.api_version, "kind": self._kind.name, "list_id": list_id}
-        chunks = [
-            records.ListChunk.model_validate({**kind, "uids": uids[start : start + CHUNK]})
-            for start in range(0, len(uids), CHUNK)
-        ]
-        end = {**kind, "version": version, "count": len(uids), "digest": list_digest(uids)}
-        return [("", body) for body in (*chunks, records.ListEnd.model_validate(end))]
-
-    # --- records ---
-
-    def _observed(self, projection: Json, version: str, memory: Memory, term: int, *, listed: bool) -> Addressed:
-        memory.learn(self._kind, projection, version, term)
-        meta = projection["metadata"]
-        body = records.Observed(
-            api_version=self._kind.api_version,
-            kind=self._kind.name,
-            object=projection,
-            version=version,
-            listed=listed,
-        )
-        return self._subject(key_of(meta.get("namespace", ""), meta.get("name", ""))), body
-
-    def _goodbye(self, key: str, known: Known, memory: Memory, *, version: str = "", seen: bool = False) -> Addressed:
-        memory.forget(self._kind, key, known.uid)
-        namespace, _, name = key.rpartition("/")
-        body = records.Deleted(
-            api_version=self._kind.api_version,
-            kind=self._kind.name,
-            namespace=namespace,
-            name=name,
-            uid=known.uid,
-            version=version,
-            seen=seen,
-        )
-        return self._subject(key), body
-
-    def _subject(self, key: str) -> str:
-        return f"{self._kind.name}/{key}"
-
-
 def _bare(body: records.Observed) -> records.Observed:
     """Return an observation of nothing but an object's identity."""
     meta = body.object.get("metadata", {})
     kept = {field: meta[field] for field in ("namespace", "name", "uid") if field in meta}
     return body.model_copy(update={"object": {"metadata": kept}})
-
-
-def _meta(item: Json) -> dict[str, Any]:
-    meta = item.get("metadata")
-    return meta if isinstance(meta, dict) else {}
-
-
-def _uid(item: Json) -> str:
-    uid = _meta(item).get("uid")
-    return uid if isinstance(uid, str) else ""
-
-
-def _version(item: Json) -> str:
-    version = _meta(item).get("resourceVersion")
-    return version if isinstance(version, str) else ""
-
-
-def _key(item: Json) -> str:
-    meta = _meta(item)
-    return key_of(meta.get("namespace", ""), meta.get("name", ""))
-
-
-def _newer(version: str, than: str | None) -> bool:
-    """Compare resource versions as numbers (scheduling/F-4a); what is no number is taken as newer."""
-    here, there = version_number(version), version_number(than or "")
-    return here is None or there is None or here > there
