@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import partial
 
 from scheduling.cycle.eviction.needy import needy_jobs, queues_in_order
-from scheduling.cycle.eviction.trade import Trade, candidates_by_node, share_of
-from scheduling.cycle.job import Job, Task
+from scheduling.cycle.eviction.trade import Rules, Trade, by_node, share_of, tasks_of
+from scheduling.cycle.job import Task
 from scheduling.cycle.plugins.queues import QueuePlugin
 from scheduling.cycle.session import Session
 from scheduling.cycle.waterfill import share
@@ -22,24 +21,21 @@ def execute(session: Session) -> None:
     if session.full:
         return
     jobs = needy_jobs(session)
+    rules = Rules(session, REASON, _rule, session.reclaimable, lambda job: queue_share(session, job.queue.name))
     for name in queues_in_order(session, jobs):
         queue = session.queues[name]
         if session.overused(queue):
             continue
-        others = candidates_by_node(session, partial(may_give, queue))
+        others = by_node(session, (task for task in tasks_of(session) if may_give(task, queue)))
         for job in jobs[name]:
             if others and session.starving(job) and not session.overused(queue):
-                _trade(session, job).place_all(others, lambda task: session.preemptive(task.job.queue, task))
+                Trade(rules, job).place_all(others, lambda task: session.preemptive(task.job.queue, task))
 
 
-def may_give(queue: Queue, task: Task) -> bool:
+def may_give(task: Task, queue: Queue) -> bool:
     """Tell whether a task runs in another queue that gives back what it holds too much."""
     owner = task.job.queue
     return task.status is TaskStatus.RUNNING and owner.name != queue.name and owner.reclaimable
-
-
-def _trade(session: Session, job: Job) -> Trade:
-    return Trade(session, job, REASON, _rule, session.reclaimable, lambda job: queue_share(session, job.queue.name))
 
 
 def _rule(task: Task, victim: Task) -> str:

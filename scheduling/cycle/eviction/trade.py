@@ -7,13 +7,14 @@ rule, and what both sides' shares were before and after.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from scheduling.cycle.eviction.needy import needs, seekers
-from scheduling.cycle.eviction.room import Namer, Room, accepts, in_victim_order
-from scheduling.cycle.fitting import Candidate, placement_of
+from scheduling.cycle.eviction.room import Namer, Room, in_victim_order
+from scheduling.cycle.finder import Finder
+from scheduling.cycle.fitting import Candidate, choose, placement_of
 from scheduling.cycle.job import Job, Task
 from scheduling.cycle.session import Session
 from scheduling.cycle.statement import Statement
@@ -25,26 +26,50 @@ _DIGITS = 4
 Share = Callable[[Job], Fraction]
 
 
-class Trade:
-    """Places for one job against victims that are named for it.
+@dataclass
+class Rules:
+    """What tells one kind of eviction from another.
 
-    ``places`` are the tasks that may be asked to go, by node. ``share`` is what the records show of both sides.
+    ``reason`` is the word of E-3, ``rule`` says for the record why a victim makes way, ``name`` whom plugins let go,
+    ``share`` what the records show of both sides; ``inside`` evicts of the task's own job only, else of others.
+    ``failed`` are kinds of tasks (queue, priority and ``Traits.kind``)
+    for which no room was found since the last eviction: for another of the kind nobody is asked again.
     """
 
-    def __init__(
-        self, session: Session, job: Job, reason: str, rule: Callable[[Task, Task], str], name: Namer, share: Share
-    ) -> None:
-        self._session, self._job = session, job
-        self._reason, self._rule, self._name, self._share = reason, rule, name, share
+    session: Session
+    reason: str
+    rule: Callable[[Task, Task], str]
+    name: Namer
+    share: Share
+    inside: bool = False
+    failed: set[tuple[str, int, int]] = field(default_factory=set)
+
+
+class Trade:
+    """Places for one job against victims that are named for it."""
+
+    def __init__(self, rules: Rules, job: Job) -> None:
+        self._rules, self._session, self._job = rules, rules.session, job
+        session, share = rules.session, rules.share
         self._statement = Statement(session)
         self._before: dict[str, Fraction] = {job.key: share(job)}
 
     def place_all(self, candidates: Mapping[str, list[Task]], may: Callable[[Task], bool]) -> bool:
         """Find places for the tasks that the job needs; commit if it becomes pipelined, else undo everything."""
-        for task in seekers(self._job):
-            if needs(self._session, self._job, task) and may(task):
-                self.place(task, candidates)
+        tasks = seekers(self._job)
+        for index, task in enumerate(tasks):
+            if not needs(self._session, self._job, task) or not may(task):
+                continue
+            if not self.place(task, candidates) and not self._reaches(len(tasks) - index - 1):
+                break
         return self.close()
+
+    def _reaches(self, left: int) -> bool:
+        """Tell whether so many more places could still make the gang ready."""
+        job = self._job
+        if not self._session.plugins("pipelined"):
+            return True
+        return job.ready + job.pipelined + job.pending_best_effort + left >= job.minimum
 
     def place(self, task: Task, candidates: Mapping[str, list[Task]]) -> bool:
         """Find a place for one task: where nobody must go, else on the best node where enough may (CFG-13)."""
@@ -54,20 +79,28 @@ class Trade:
             if not task.traits.best_effort:
                 self._put(task, free)
             return True
-        room = Room(self._session, self._statement, task, self._name, self._evicted)
+        kind = None if task.traits.kind is None else (task.job.queue.name, task.job.priority, task.traits.kind)
+        clean = not len(self._statement)
+        if self._session.prepare(task) or (clean and kind in self._rules.failed):
+            return False
         there = self._there(task, candidates)
         named = self._named(task, there)
+        room = Room(self._session, self._statement, task, self._rules.name, self._evicted)
         for name in self._by_score(task, named):
             found = room.on(name, there[name], named[name])
             if found is not None:
                 self._put(task, found)
                 task.nominated = name
                 return True
+        if clean and kind is not None:
+            self._rules.failed.add(kind)
         return False
 
     def _free(self, task: Task) -> Candidate | None:
-        names = self._by_score(task, {name: [] for name in self._session.names if accepts(self._session, task, name)})
-        return accepts(self._session, task, names[0]) if names else None
+        if self._session.allocatable(task):
+            return None
+        found = Finder(self._session, self._rules.reason).find(task).candidates
+        return choose(self._session, task, found) if found else None
 
     def _there(self, task: Task, candidates: Mapping[str, list[Task]]) -> dict[str, list[Task]]:
         """Return by node who may be asked, in the order in which they are taken (PG-11a)."""
@@ -80,13 +113,14 @@ class Trade:
 
     def _named(self, task: Task, there: Mapping[str, list[Task]]) -> dict[str, list[Task]]:
         """Return by node whom the plugins name."""
-        found = {name: self._name(task, asked) for name, asked in there.items()}
+        found = {name: self._rules.name(task, asked) for name, asked in there.items()}
         return {name: named for name, named in found.items() if named}
 
-    @staticmethod
-    def _may_ask(task: Task, victim: Task) -> bool:
+    def _may_ask(self, task: Task, victim: Task) -> bool:
         """A best-effort task never evicts one that is not (CFG-13)."""
-        return victim.status in ALLOC and (victim.traits.best_effort or not task.traits.best_effort)
+        if victim.status not in ALLOC or (victim.job is task.job) is not self._rules.inside:
+            return False
+        return victim.traits.best_effort or not task.traits.best_effort
 
     def _by_score(self, task: Task, named: Mapping[str, list[Task]]) -> list[str]:
         views = [self._session.views[name] for name in sorted(named)]
@@ -96,8 +130,8 @@ class Trade:
         return sorted(named, key=lambda name: (-scores[name], name))
 
     def _evicted(self, task: Task, victim: Task) -> Evicted:
-        self._before.setdefault(victim.job.key, self._share(victim.job))
-        return Evicted(victim.uid, self._reason, for_group=self._job.key, rule=self._rule(task, victim))
+        self._before.setdefault(victim.job.key, self._rules.share(victim.job))
+        return Evicted(victim.uid, self._rules.reason, for_group=self._job.key, rule=self._rules.rule(task, victim))
 
     def _put(self, task: Task, found: Candidate) -> None:
         self._statement.pipeline(task, placement_of(task, found))
@@ -110,6 +144,7 @@ class Trade:
         for task in self._statement.places:
             task.promised = True
         self._job.turn_failed = False
+        self._rules.failed.clear()
         self._statement.explain(self._told)
         self._statement.commit(self._job)
         return True
@@ -122,7 +157,7 @@ class Trade:
         return replace(evicted, victim_share=self._shown(victim.job), preemptor_share=self._shown(self._job))
 
     def _shown(self, job: Job) -> str:
-        return f"{_text(self._before[job.key])} -> {_text(self._share(job))}"
+        return f"{_text(self._before[job.key])} -> {_text(self._rules.share(job))}"
 
 
 def _text(share: Fraction) -> str:
@@ -142,13 +177,17 @@ def share_of(session: Session, tasks: Iterable[Task]) -> Fraction:
     return max(shares, default=Fraction(0))
 
 
-def candidates_by_node(session: Session, may_go: Callable[[Task], bool]) -> dict[str, list[Task]]:
-    """Return the tasks that may be asked to go, by node."""
+def by_node(session: Session, tasks: Iterable[Task]) -> dict[str, list[Task]]:
+    """Return by node those of the tasks that may be asked to go (AS-11); the node must be known (AL-1)."""
     found: dict[str, list[Task]] = {}
-    for job in session.jobs.values():
-        for task in job.tasks:
-            if task.traits.preemptable and may_go(task):
-                view = session.views.get(task.node)
-                if view is not None and view.node is not None:
-                    found.setdefault(task.node, []).append(task)
+    for task in tasks:
+        view = session.views.get(task.node)
+        if task.traits.preemptable and view is not None and view.node is not None:
+            found.setdefault(task.node, []).append(task)
     return found
+
+
+def tasks_of(session: Session) -> Iterator[Task]:
+    """Visit all tasks, in the order of their jobs' keys."""
+    for job in session.jobs.values():
+        yield from job.tasks
