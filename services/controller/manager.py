@@ -38,6 +38,7 @@ from services.controller.jobs import policies, sshkeys
 from services.controller.jobs.plugins import KeyMaker
 from services.controller.jobs.policies import Request
 from services.controller.jobs.reconcile import reconcile as reconcile_job
+from services.controller.observing import Nobody, Observer, observe
 from services.controller.recorder import Recorder
 from services.controller.routes import ORDER, Key, Switches, routes
 from services.controller.world import Ref, World, ref_of, spec, uid_of
@@ -81,6 +82,7 @@ class ControllerManager:
         keys: KeyMaker = sshkeys.system,
         grace_s: int | None = None,
         jitter: Callable[[], float] | None = None,
+        observer: Observer | None = None,
     ) -> None:
         """Set up the controllers that are on.
 
@@ -89,6 +91,7 @@ class ControllerManager:
         """
         self._clock, self._keys, self._schedulers = clock, keys, tuple(schedulers)
         self._switches = switches or Switches()
+        self._observer: Observer = observer or Nobody()
         self._mirror = Mirror(api, kinds_for(self._switches), clock, jitter)
         self._recorder = Recorder(api, "gpuledger-controller")
         self._executor = Executor(api, self._mirror, self._recorder, grace_s)
@@ -134,6 +137,7 @@ class ControllerManager:
         """
         for change in changes:
             self._world.apply(change)
+            observe(self._observer, self._world, change, own=own is not None)
             for key in routes(self._world, change, self._switches):
                 if key != own or key not in self._work.parked or key[1] != ref_of(change.kind, change.object):
                     self._work.marked[key] = None

@@ -19,6 +19,7 @@ from services.controller.world import (
     Ref,
     World,
     controller_of,
+    count_in,
     deleting,
     integer,
     items,
@@ -163,8 +164,8 @@ def _workload(world: World, pod: Json) -> Json | None:
 
 
 def _min_member(owner: Json | None) -> int:
-    value = notes_of(owner).get(names.GROUP_MIN_MEMBER, "")
-    return int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else 1
+    asked = count_in(notes_of(owner).get(names.GROUP_MIN_MEMBER, ""))
+    return 1 if asked is None else asked
 
 
 def _notes(owner: Json | None, pod: Json) -> tuple[dict[str, str], dict[str, str]]:
@@ -192,9 +193,9 @@ def _topology(pod: Json) -> Json:
         return {}
     mode = notes.get(_TOPOLOGY_MODE, "hard")
     topology: Json = {"mode": mode if mode in ("hard", "soft") else "hard"}
-    tier = notes.get(_TOPOLOGY_TIER, "")
-    if tier.isascii() and tier.isdecimal() and len(tier) < 10:
-        topology["highestTierAllowed"] = int(tier)
+    tier = count_in(notes.get(_TOPOLOGY_TIER, ""))
+    if tier is not None:
+        topology["highestTierAllowed"] = tier
     return topology
 
 

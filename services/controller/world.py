@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from adapters.cluster.mirror import Change
-from events import names
 from events.canonical import Json
-from events.kinds import POD, POD_GROUP, QUEUE, Kind
+from events.kinds import POD_GROUP, QUEUE, Kind
 
 
 class Ref(NamedTuple):
@@ -47,6 +46,11 @@ def integer(value: Any, default: int = 0) -> int:
 
 def optional_integer(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def count_in(value: str) -> int | None:
+    """Return the whole number that a text holds (up to nine digits, no sign), None if it holds none."""
+    return int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else None
 
 
 def texts(value: Any) -> dict[str, str]:
@@ -121,7 +125,6 @@ class World:
     def __init__(self) -> None:
         self._items: dict[Kind, dict[tuple[str, str], Json]] = {}
         self._owned: dict[str, dict[Ref, None]] = {}
-        self._grouped: dict[tuple[str, str], dict[Ref, None]] = {}
         self._queued: dict[str, dict[Ref, None]] = {}
         self._living: dict[str, Ref] = {}
 
@@ -151,10 +154,6 @@ class World:
 
     def owned_refs(self, uid: str) -> list[tuple[Ref, Json]]:
         return list(self._resolve(self._owned.get(uid, {})))
-
-    def members(self, namespace: str, group: str) -> list[Json]:
-        """Return the pods that name this PodGroup, by name."""
-        return [item for _, item in self._resolve(self._grouped.get((namespace, group), {}))]
 
     def groups_in(self, queue: str) -> list[Json]:
         """Return the PodGroups of a queue."""
@@ -194,8 +193,6 @@ class World:
             del self._living[uid]
         for owner in items(meta(item).get("ownerReferences")):
             _mark(self._owned, text(owner.get("uid")), ref, add)
-        if kind == POD and names.GROUP_NAME in notes_of(item):
-            _mark(self._grouped, (ref.namespace, notes_of(item)[names.GROUP_NAME]), ref, add)
         if kind == POD_GROUP:
             _mark(self._queued, queue_of(item), ref, add)
 

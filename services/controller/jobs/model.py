@@ -14,6 +14,7 @@ from events.canonical import Json
 from services.controller.world import items, mapping, meta, optional_integer, spec, status, text, texts
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+_DURATION_LONGEST = 32  # characters
 _UNIT_MS = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 FINISHED = ("Completed", "Failed", "Terminated")
@@ -21,7 +22,7 @@ FINISHED = ("Completed", "Failed", "Terminated")
 
 def duration_ms(value: Any) -> int:
     """Return a Go duration (``1h30m``) in milliseconds, 0 if it is none."""
-    found = _DURATION.findall(value) if isinstance(value, str) else []
+    found = _DURATION.findall(value) if isinstance(value, str) and len(value) <= _DURATION_LONGEST else []
     if not found or "".join(number + unit for number, unit in found) != value:
         return 0
     return round(sum(float(number) * _UNIT_MS[unit] for number, unit in found))

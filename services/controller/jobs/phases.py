@@ -20,7 +20,7 @@ from services.controller.jobs.expand import JOB_VERSION, PARTITION
 from services.controller.jobs.model import FINISHED, VolcanoJob
 from services.controller.jobs.policies import TARGETED, Request
 from services.controller.jobs.status import Counts
-from services.controller.world import deleting, labels, name_of, notes_of, phase_of
+from services.controller.world import count_in, deleting, labels, name_of, notes_of, phase_of
 
 #: Where an action leads from Pending and Running.
 _LEADS = {
@@ -90,8 +90,7 @@ def _kept_out(pods: Sequence[Json], *, retain: bool) -> tuple[Json, ...]:
 
 
 def _version(pod: Json) -> int:
-    value = notes_of(pod).get(JOB_VERSION, "")
-    return int(value) if value.isascii() and value.isdecimal() else 0
+    return count_in(notes_of(pod).get(JOB_VERSION, "")) or 0
 
 
 def after(job: VolcanoJob, counts: Counts) -> str:

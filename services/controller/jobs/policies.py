@@ -20,6 +20,7 @@ from services.controller.world import (
     Ref,
     World,
     controller_of,
+    count_in,
     deleting,
     integer,
     items,
@@ -88,11 +89,10 @@ def _became_unknown(change: Change) -> bool:
 def _of_pod(world: World, change: Change, job_uid: str, ours: Collection[str]) -> Request | None:
     pod = change.object
     notes = notes_of(pod)
-    version = notes.get(JOB_VERSION, "")
     request = Request(
         "OutOfSync",
         job_uid,
-        version=int(version) if version.isascii() and version.isdecimal() else None,
+        version=count_in(notes.get(JOB_VERSION, "")),
         task=notes.get(names.TASK_SPEC, ""),
         pod=name_of(pod),
         pod_uid=uid_of(pod),

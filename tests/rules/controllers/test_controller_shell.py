@@ -6,12 +6,14 @@ import asyncio
 from typing import Any
 
 from control_room import NS, ControlRoom, job, pod
+from prometheus_client import CollectorRegistry
 
 from adapters.cluster.port import ApiError, ApiUnknown
 from events.canonical import Json
 from events.kinds import CONFIG_MAP, POD, POD_GROUP, VOLCANO_JOB, Kind
 from services.cluster.direct import DirectApi
 from services.controller.manager import ControllerManager
+from services.controller.observing import ControllerMetrics
 from services.controller.routes import Switches
 
 
@@ -168,3 +170,17 @@ def test_the_same_story_gives_the_same_bytes() -> None:
         return [item for kind in room.cluster.store.kinds() for item in room.cluster.store.items(kind)]
 
     assert story() == story()
+
+
+def test_what_is_counted() -> None:
+    """scheduling section 8: finished jobs by queue, and how soon pods come after their job"""
+    registry = CollectorRegistry()
+    room = ControlRoom()
+    observer = ControllerMetrics(registry)
+    room.manager = ControllerManager(room.cluster.direct("controller"), room.clock, grace_s=0, observer=observer)
+    room.run_job(job(metadata="uid: u"))
+    for name in ("j-w-0", "j-w-1"):
+        room.finish(name, "Succeeded")
+    labels = {"job_name": "j", "queue_name": "default"}
+    assert registry.get_sample_value("volcano_job_completed_phase_count", labels) == 1
+    assert registry.get_sample_value("volcano_controller_job_to_pod_creation_latency_milliseconds_count") == 2
