@@ -32,6 +32,10 @@ class QueuePlugin(Plugin):
         """Return the account of a queue."""
         return self.accounts.of[queue]
 
+    def chain(self, queue: str) -> Sequence[Account]:
+        """Return the accounts that a task of a queue is booked in and must fit: its own, and those above it."""
+        return (self.account(queue),)
+
     def ceiling(self, account: Account) -> Limits:
         """Return up to where a queue may grow by one more task (Q-17)."""
         return account.limit
@@ -42,17 +46,23 @@ class QueuePlugin(Plugin):
         return (-queue.priority, share(account.allocated, account.deserved))
 
     def allocatable(self, task: Task) -> str:
-        account = self.account(task.job.queue.name)
-        asked = self.accounts.matters(account, task.traits.asked)
-        return self._text(account, over(resources.add(account.allocated, asked), self.ceiling(account), asked))
+        for account in self.chain(task.job.queue.name):
+            asked = self.accounts.matters(account, task.traits.asked)
+            names = over(resources.add(account.allocated, asked), self.ceiling(account), asked)
+            if names:
+                return self._text(account, names)
+        return ""
 
     def holds(self, task: Task, charge: Vector) -> str:
         """Q-17a: with what the task would really hold, the hard limit."""
         if self.session.raw:
             return ""
-        account = self.account(task.job.queue.name)
-        charged = self.accounts.matters(account, charge)
-        return self._text(account, over(resources.add(account.held, charged), account.limit, charged))
+        for account in self.chain(task.job.queue.name):
+            charged = self.accounts.matters(account, charge)
+            names = over(resources.add(account.held, charged), account.limit, charged)
+            if names:
+                return self._text(account, names)
+        return ""
 
     @staticmethod
     def _text(account: Account, names: Sequence[str]) -> str:
@@ -63,48 +73,59 @@ class QueuePlugin(Plugin):
         least = min_resources(self.session, job)
         if least is None:
             return Vote.YES
-        account = self.account(job.queue.name)
-        asked = self.accounts.matters(account, least)
-        future = resources.subtract(resources.total((asked, account.allocated, account.inqueue)), account.elastic)
-        names = over(future, account.limit, asked)
-        if not names:
-            return Vote.YES
-        job.refusal = messages.queue_insufficient(account.queue.name, names)
-        job.event = ("Normal", messages.UNSCHEDULABLE, messages.insufficient(names))
-        return Vote.NO
+        for account in self.chain(job.queue.name):
+            asked = self.accounts.matters(account, least)
+            future = resources.subtract(resources.total((asked, account.allocated, account.inqueue)), account.elastic)
+            names = over(future, account.limit, asked)
+            if names:
+                job.refusal = messages.queue_insufficient(account.queue.name, names)
+                job.event = ("Normal", messages.UNSCHEDULABLE, messages.insufficient(names))
+                return Vote.NO
+        return Vote.YES
 
     def enqueued(self, job: Job) -> None:
         """What was admitted is reserved at once (Q-18)."""
         least = min_resources(self.session, job)
         if least is None or reserves_nothing(job):
             return
-        account = self.account(job.queue.name)
-        for name, value in resources.subtract(least, gated(job)).items():
-            if value > 0:
+        kept = {name: value for name, value in resources.subtract(least, gated(job)).items() if value > 0}
+        for account in self.chain(job.queue.name):
+            for name, value in kept.items():
                 account.inqueue[name] = account.inqueue.get(name, 0) + value
 
     def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
-        """Name tasks while their queue holds more than it deserves, counted down in the given order (PG-11a)."""
+        """Name tasks while their queue holds more than it deserves, counted down in the given order (PG-11a).
+
+        Only a task that holds some of what is too much: to lose another one would not bring its queue nearer to what
+        it deserves, and its queue could take as much back, without end.
+        """
         left: dict[str, dict[str, int]] = {}
         named = []
         for task in candidates:
             account = self.account(task.job.queue.name)
             held = left.setdefault(account.queue.name, dict(account.allocated))
-            if self.exceeds(account, held):
+            excess = [name for name in self.excess(account, held) if task.charge.get(name, 0) > 0]
+            if excess and self.fair(reclaimer, account, held, excess):
                 named.append(task)
                 for name, value in task.charge.items():
                     held[name] = held.get(name, 0) - value
         return named
 
-    def exceeds(self, account: Account, held: Vector) -> bool:
-        """Tell whether a queue that holds this has more than it deserves."""
-        return any(value > account.deserved.get(name, 0) for name, value in held.items())
+    def excess(self, account: Account, held: Vector) -> list[str]:
+        """Return in what a queue that holds this has more than it deserves."""
+        return [name for name, value in held.items() if value > account.deserved.get(name, 0)]
+
+    def fair(self, reclaimer: Task, account: Account, held: Vector, excess: Sequence[str]) -> bool:
+        """Tell whether a task of one queue may take from another that exceeds what it deserves, as far as it does."""
+        return True
 
     def allocated(self, task: Task) -> None:
-        change(self.account(task.job.queue.name), task, 1)
+        for account in self.chain(task.job.queue.name):
+            change(account, task, 1)
 
     def deallocated(self, task: Task) -> None:
-        change(self.account(task.job.queue.name), task, -1)
+        for account in self.chain(task.job.queue.name):
+            change(account, task, -1)
 
 
 def exact(vector: Mapping[str, int]) -> dict[str, Fraction]:
