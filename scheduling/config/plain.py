@@ -74,7 +74,8 @@ def load(text: str) -> tuple[Plain, list[str]]:
         node = _document(text)
     except yaml.MarkedYAMLError as error:
         raise Unreadable(_place(error)) from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        # The reader trips over an escape beyond Unicode ("\\UFFFFFFFF") instead of refusing it.
         raise Unreadable("yaml: " + " ".join(str(error).split())) from error
     maker = _Maker()
     return (None if node is None else maker.value(node, 0)), maker.warnings

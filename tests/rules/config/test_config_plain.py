@@ -191,3 +191,9 @@ def test_numbers_are_exact() -> None:
 def test_durations(text: str | int, milliseconds: int) -> None:
     """scheduling/PG-4a: durations in milliseconds."""
     assert arguments.duration({"k": text}, "k", 7) == milliseconds
+
+
+@pytest.mark.parametrize("text", ['a: "\\UFFFFFFFF"', 'a: "\\U00110000"', "[" * 3000, "\x00"])
+def test_what_trips_the_reader_is_unreadable_and_nothing_else(text: str) -> None:
+    with pytest.raises(Unreadable):
+        load(text)
