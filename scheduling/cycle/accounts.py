@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from scheduling import resources
-from scheduling.cycle.job import COMPLETED, INQUEUE, RUNNING, Job, Task
+from scheduling.cycle.job import COMPLETED, INQUEUE, RUNNING, Job, Sums, Task
 from scheduling.cycle.session import Session
 from scheduling.cycle.traits import OWN_GATE
 from scheduling.objects import Queue
@@ -84,18 +84,19 @@ class Accounts:
 
     def _enter(self, job: Job) -> None:
         account = self.of[job.queue.name]
-        placed: dict[str, int] = {}
-        for task in job.tasks:
-            if task.status in ALLOC:
-                _add(placed, task.charge)
-                _add(account.held, task.held)
-            elif task.status is TaskStatus.PENDING and not task.traits.refused:
-                _add(account.request, self._wish(task))
-        _add(account.allocated, placed)
-        _add(account.request, placed)
-        _add(account.inqueue, reserved(self._session, job))
-        least = min_resources(self._session, job) or {}
-        _add(account.elastic, {name: max(value - least.get(name, 0), 0) for name, value in placed.items()})
+        sums = sums_of(self._session, job)
+        for total, vector in (
+            (account.allocated, sums.charged),
+            (account.request, sums.charged),
+            (account.held, sums.held),
+            (account.inqueue, sums.reserved),
+            (account.elastic, sums.elastic),
+        ):
+            _add(total, vector)
+        if job.pending:
+            for task in job.tasks:
+                if task.status is TaskStatus.PENDING and not task.traits.refused:
+                    _add(account.request, self._wish(task))
 
     def _wish(self, task: Task) -> Vector:
         """Return what a pending task may come to hold: memory that depends on the card counts as the largest (Q-21)."""
@@ -119,6 +120,22 @@ class Accounts:
 def _add(total: dict[str, int], more: Vector) -> None:
     for name, value in more.items():
         total[name] = total.get(name, 0) + value
+
+
+def sums_of(session: Session, job: Job) -> Sums:
+    """Return what a job adds up to in the snapshot: worked out when it is first asked for, before any trial."""
+    if job.sums is None:
+        placed = [task for task in job.tasks if task.status in ALLOC]
+        charged = resources.total(task.charge for task in placed)
+        least = min_resources(session, job)
+        job.sums = Sums(
+            charged=charged,
+            held=resources.total(task.held for task in placed),
+            reserved=_reserved(job, least),
+            elastic=_above(charged, least or {}),
+            requested=resources.total(task.traits.request for task in placed),
+        )
+    return job.sums
 
 
 def change(account: Account, task: Task, by: int) -> None:
@@ -161,9 +178,13 @@ def reserves_nothing(job: Job) -> bool:
     return job.phase == INQUEUE and not job.admitted and not job.book.reserves
 
 
-def reserved(session: Session, job: Job) -> dict[str, int]:
+def _above(amounts: Vector, floor: Vector) -> dict[str, int]:
+    """Return what is above a floor, dimension by dimension."""
+    return {name: value - floor.get(name, 0) for name, value in amounts.items() if value > floor.get(name, 0)}
+
+
+def _reserved(job: Job, least: Vector | None) -> dict[str, int]:
     """Return what is reserved for a job beyond what it has (Q-11)."""
-    least = min_resources(session, job)
     if least is None or reserves_nothing(job):
         return {}
     placed = [task for task in job.tasks if task.status in ALLOC]
@@ -174,7 +195,7 @@ def reserved(session: Session, job: Job) -> dict[str, int]:
         # Shares on a card that is gone charge nothing, but they leave no reservation behind either (devices/N-21a).
         _add(held, resources.maximum(task.charge, task.traits.asked))
     _add(held, gated(job))
-    return {name: value - held.get(name, 0) for name, value in least.items() if value > held.get(name, 0)}
+    return _above(least, held)
 
 
 def gated(job: Job) -> dict[str, int]:

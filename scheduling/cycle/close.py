@@ -26,6 +26,8 @@ def groups(session: Session) -> dict[str, GroupBook]:
         job = session.jobs.get(key)
         if job is None:
             found[key] = _left_out(session.model.groups[key])
+        elif job.settled and not job.touched:
+            found[key] = job.book
         elif not job.deferred:
             found[key] = _book(session, job)
     return found
@@ -131,7 +133,7 @@ def pods(session: Session) -> dict[str, PodBook]:
     model = session.model
     found: dict[str, PodBook] = {}
     for job in session.jobs.values():
-        if job.deferred:
+        if job.deferred or (job.settled and not job.touched):
             continue
         detail = ""
         for task in job.tasks:

@@ -85,6 +85,17 @@ class Task:
         return self.status is TaskStatus.PENDING and not self.traits.best_effort and not self.traits.gated
 
 
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What a job adds to its queue's account (Q-11), and what it asks of nodes (Q-25), in the snapshot."""
+
+    charged: Vector
+    held: Vector
+    reserved: Vector
+    elastic: Vector
+    requested: Vector
+
+
 @dataclass(eq=False)
 class Job:
     """One PodGroup with its tasks in task order, and the counts that the gang rules ask for.
@@ -92,7 +103,8 @@ class Job:
     ``minimum`` is what the gang needs at least (minMember). ``turn_failed`` is true once an allocate turn of it ended
     without placement (Q-11a). ``refusal`` is why it was not admitted (Q-24a), ``event`` what is recorded for it
     (E-7, E-8, PG-4a). ``held_back`` jobs are not judged by enqueue (PG-4a); ``undone`` ones lose their bound members
-    in this cycle (F-2); of ``deferred`` ones nothing is said, as the pass ended before their turn.
+    in this cycle (F-2); of ``deferred`` ones nothing is said, as the pass ended before their turn. ``settled`` ones are
+    kept from an earlier cycle (``cycle.memo``): at rest, unchanged, and with nothing new to say, unless ``touched``.
     """
 
     key: str
@@ -108,6 +120,9 @@ class Job:
     held_back: bool = False
     undone: bool = False
     deferred: bool = False
+    settled: bool = False
+    touched: bool = False
+    sums: Sums | None = None
     counts: dict[TaskStatus, int] = field(default_factory=dict)
     roles: dict[str, dict[TaskStatus, int]] = field(default_factory=dict)
     best_effort: dict[str, int] = field(default_factory=dict)
@@ -142,6 +157,7 @@ class Job:
 
     def set_status(self, task: Task, status: TaskStatus) -> None:
         """Change a task's status, counts included."""
+        self.touched = True
         self._count(task, -1)
         task.status = status
         self._count(task, 1)
@@ -198,6 +214,11 @@ class Job:
     def filled(self) -> bool:
         """Tell whether enough tasks are READY, best-effort ones still Pending included (counting part of PG-10)."""
         return self.ready + self.pending_best_effort >= self.minimum
+
+    @property
+    def at_rest(self) -> bool:
+        """Tell whether there is nothing to do for it: all its tasks are on nodes, or have ended."""
+        return bool(self.tasks) and self.count(SCHED) == len(self.tasks)
 
     def waiting(self) -> list[Task]:
         """Return the tasks that allocate may place, in task order."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
+from events.records import GroupBook
 from scheduling.config.model import SchedulerConfig
 from scheduling.cycle.classes import CHANGES_MAX, CLASSES_MAX, PodClass, class_of
+from scheduling.cycle.job import Job
 from scheduling.cycle.traits import Traits, traits_of
 from scheduling.devices.environment import DeviceEnv
 from scheduling.nodes.cluster import ClusterView
@@ -32,16 +34,25 @@ class Memo:
     changed: list[str] = field(default_factory=list)
     cluster: ClusterView = field(default_factory=lambda: ClusterView({}))
     _last_kind: int = 0
+    _settled: dict[str, tuple[object, Job]] = field(default_factory=dict)
+    _watched: dict[str, tuple[object, Job]] = field(default_factory=dict)
 
-    def traits_of(self, pod: Pod, env: DeviceEnv, raw: bool) -> Traits:
-        """Return the traits of a pod, worked out once for each form of it."""
-        if env is not self.env or raw != self.raw:
-            self.env, self.raw, self.traits = env, raw, {}
+    def begin(self, env: DeviceEnv, config: SchedulerConfig, raw: bool) -> None:
+        """Begin a cycle; what rests on another configuration is forgotten."""
+        if env is not self.env or config is not self.config or raw != self.raw:
+            self.env, self.config, self.raw = env, config, raw
+            self.traits, self._settled = {}, {}
             self._forget_classes()
+        if len(self.classes) > CLASSES_MAX or len(self.changed) > CHANGES_MAX:
+            self._forget_classes()
+
+    def traits_of(self, pod: Pod) -> Traits:
+        """Return the traits of a pod, worked out once for each form of it."""
+        assert self.env is not None, "a cycle has begun"
         known = self.traits.get(pod.uid)
         if known is not None and known[0] is pod:
             return known[1]
-        traits = traits_of(pod, env, raw)
+        traits = traits_of(pod, self.env, self.raw)
         found = class_of(pod, traits)
         traits = traits if found is None else replace(traits, kind=self._kind(found))
         self.traits[pod.uid] = (pod, traits)
@@ -54,19 +65,41 @@ class Memo:
             number = self.kinds[found] = self._last_kind
         return number
 
-    def begin(
-        self, views: Mapping[str, NodeView], others: Mapping[str, Mapping[str, Other]], config: SchedulerConfig
-    ) -> ClusterView:
-        """Begin a cycle over these views; return the cluster with what is still known of its nodes."""
+    def look_at(self, views: Mapping[str, NodeView], others: Mapping[str, Mapping[str, Other]]) -> ClusterView:
+        """Take these views for the cycle; return the cluster with what is still known of its nodes."""
         before = self.cluster.views
-        if config is not self.config or len(self.classes) > CLASSES_MAX or len(self.changed) > CHANGES_MAX:
-            self.config = config
-            self._forget_classes()
         if self.classes:
             names = {*before, *views}
             self.changed += sorted(name for name in names if before.get(name) is not views.get(name))
         self.cluster.views, self.cluster.others = views, others
         return self.cluster
+
+    def settled(self, key: str, seen: object) -> Job | None:
+        """Return a job as an earlier cycle left it, if what it follows from is still the same."""
+        known = self._settled.get(key)
+        return known[1] if known is not None and not known[1].touched and known[0] == seen else None
+
+    def watch(self, job: Job, seen: object) -> None:
+        """Remember what a new job follows from, until the end of the cycle."""
+        self._watched[job.key] = (seen, job)
+
+    def end(self, books: Mapping[str, GroupBook]) -> None:
+        """End a cycle: keep the jobs that are at rest and of which it says what was said before."""
+        for key, (_, job) in list(self._settled.items()):
+            if job.touched or key in self._watched or key not in books:
+                del self._settled[key]
+        for key, (seen, job) in self._watched.items():
+            said = books.get(key)
+            if (
+                job.at_rest
+                and not job.touched
+                and not job.admitted
+                and job.phase == job.book.phase
+                and said == job.book
+            ):
+                job.settled = True
+                self._settled[key] = (seen, job)
+        self._watched = {}
 
     def _forget_classes(self) -> None:
         self.classes, self.changed = {}, []

@@ -10,6 +10,8 @@ from scheduling.cycle.plugins import PLUGINS
 from scheduling.cycle.session import Session
 from scheduling.state.model import CycleResult, Model
 
+_DEFAULT = default_config()
+
 
 def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: int | None = None) -> CycleResult:
     """Return what one scheduling pass over a state finds at this time (Unix milliseconds).
@@ -21,7 +23,7 @@ def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: in
         return close.without_configuration(model, messages.no_configuration(model.config_report.errors))
     memo = memo or Memo()
     memo.forget(model.pods)
-    config = model.config or default_config()
+    config = model.config or _DEFAULT
     session = Session(model, config, snapshot.take(model, config, memo), time_ms, memo, placements_max)
     session.open(PLUGINS)
     promises.restore(session)
@@ -32,10 +34,12 @@ def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: in
             execute(session)
     promises.drop_hopeless(session)
     undo.undo_stuck(session)
+    groups = close.groups(session)
+    memo.end(groups)
     return CycleResult(
         gangs=session.gangs,
         evictions=session.evictions,
-        groups=close.groups(session),
+        groups=groups,
         pods=close.pods(session),
         promises=promises.standing(session),
         search_start=session.search_start,

@@ -58,7 +58,7 @@ class Session:
         self.device_books: dict[str, tuple[NodeView, Mapping[str, Claim], tuple[NodeDevices, NodeDevices]]] = {}
         self.raw = raw_accounting(config)
         self.memo = memo or Memo()
-        self.cluster = self.memo.begin(self.views, model.others, config)
+        self.cluster = self.memo.look_at(self.views, model.others)
         self.plain = False
         self.search_start = model.search_start
         self.gangs: list[Gang] = []
@@ -74,7 +74,8 @@ class Session:
             opened = [plugins[option.name](self, option) for option in tier if option.name in plugins]
             self._tiers.append(opened)
         for job in self.jobs.values():
-            job.tasks.sort(key=self.task_order)
+            if not job.settled:
+                job.tasks.sort(key=self.task_order)
         self.plain = plain_cluster(self)
 
     # --- asking plugins ---

@@ -6,6 +6,7 @@ so on them (PG-3a, PG-3b).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from scheduling.config.model import SchedulerConfig
@@ -40,21 +41,37 @@ def raw_accounting(config: SchedulerConfig) -> bool:
 def take(model: Model, config: SchedulerConfig, memo: Memo) -> Snapshot:
     """Return the snapshot of a state."""
     snapshot = Snapshot()
-    raw = raw_accounting(config)
+    memo.begin(model.env, config, raw_accounting(config))
     default_class = _default_class(model)
     for key in sorted(model.groups):
         entry = model.groups[key]
         queue = model.queues.get(entry.group.queue)
         if queue is None:
             continue
-        job = Job(key, entry, queue, _priority(model, entry, default_class), entry.book.phase or PENDING_PHASE)
-        for uid in sorted(model.members.get(key, ())):
-            task = _task(model, job, model.pods[uid], memo, raw)
-            job.add(task)
-            snapshot.tasks[uid] = task
+        members = [model.pods[uid] for uid in sorted(model.members.get(key, ()))]
+        priority = _priority(model, entry, default_class)
+        seen = (entry.group, entry.book, entry.attempts, queue, priority, *map(_seen(model), members))
+        job = memo.settled(key, seen)
+        if job is None:
+            job = Job(key, entry, queue, priority, entry.book.phase or PENDING_PHASE)
+            for member in members:
+                job.add(_task(model, job, member, memo))
+            memo.watch(job, seen)
+        snapshot.tasks.update((task.uid, task) for task in job.tasks)
         snapshot.jobs[key] = job
         snapshot.queues.setdefault(queue.name, queue)
     return snapshot
+
+
+def _seen(model: Model) -> Callable[[PodEntry], tuple[object, ...]]:
+    """Return what a job's tasks follow from: a pod as observed and decided, and the cards of its node."""
+
+    def seen(entry: PodEntry) -> tuple[object, ...]:
+        view = model.nodes.get(entry.node)
+        cards = view.devices.registration if view else None
+        return entry.pod, entry.placement, entry.evicting, entry.lost, cards
+
+    return seen
 
 
 def _default_class(model: Model) -> PriorityClass | None:
@@ -68,8 +85,8 @@ def _priority(model: Model, entry: GroupEntry, default: PriorityClass | None) ->
     return found.value if found else 0
 
 
-def _task(model: Model, job: Job, entry: PodEntry, memo: Memo, raw: bool) -> Task:
-    traits = memo.traits_of(entry.pod, model.env, raw)
+def _task(model: Model, job: Job, entry: PodEntry, memo: Memo) -> Task:
+    traits = memo.traits_of(entry.pod)
     status, node = entry.status, entry.node
     held = _held(model, entry, status, node, traits)
     charge = traits.asked if held is traits.asked else charged(traits, held, model.env.number_name)

@@ -36,7 +36,7 @@ def execute(session: Session) -> None:
 
 def may_be_placed(session: Session, job: Job) -> bool:
     """Tell whether a job takes part (AL-5): admitted, valid, and with a task to place."""
-    if job.phase == PENDING_PHASE or job.undone or not any(task.waits for task in job.tasks):
+    if job.phase == PENDING_PHASE or job.undone or not job.pending or not any(task.waits for task in job.tasks):
         return False
     if session.invalid(job):
         job.turn_failed = True

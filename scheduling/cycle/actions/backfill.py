@@ -16,7 +16,7 @@ def execute(session: Session) -> None:
     """Place every best-effort task that fits somewhere; one that does not stops nobody."""
     queues: dict[str, list[Job]] = {}
     for job in session.jobs.values():
-        if job.phase == PENDING_PHASE or job.undone or not _tasks(job) or session.invalid(job):
+        if job.phase == PENDING_PHASE or job.undone or not job.pending or not _tasks(job) or session.invalid(job):
             continue
         if not session.closed(job.queue):
             queues.setdefault(job.queue.name, []).append(job)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from scheduling.cycle.accounts import sums_of
 from scheduling.cycle.job import Job, Task
 from scheduling.cycle.plugin import Plugin
 from scheduling.resources import Vector
-from scheduling.status import ALLOC
 
 #: Shares this close are equal (Q-25).
 DELTA = Fraction(1, 1_000_000)
@@ -25,7 +25,7 @@ class DrfPlugin(Plugin):
         self._held: dict[str, dict[str, int]] = {}
         self._shares: dict[str, Fraction] = {}
         for job in self.session.jobs.values():
-            self._held[job.key] = _sum(task.traits.request for task in job.tasks if task.status in ALLOC)
+            self._held[job.key] = dict(sums_of(self.session, job).requested)
 
     def job_key(self, job: Job) -> Any:
         return self.share(job)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from scheduling import resources
 from scheduling.config.arguments import number
 from scheduling.cycle import messages
-from scheduling.cycle.accounts import gated, min_resources, over, reserved, reserves_nothing
+from scheduling.cycle.accounts import gated, min_resources, over, reserves_nothing, sums_of
 from scheduling.cycle.job import Job
 from scheduling.cycle.plugin import Plugin, Vote
 
@@ -23,7 +23,7 @@ class OvercommitPlugin(Plugin):
         factor = number(self.arguments, "overcommit-factor", _DEFAULT)
         self._factor = factor if factor >= 1 else _DEFAULT
         self._used = resources.total(self.session.views[name].used for name in self.session.names)
-        self._inqueue = resources.total(reserved(self.session, job) for job in self.session.jobs.values())
+        self._inqueue = resources.total(sums_of(self.session, job).reserved for job in self.session.jobs.values())
 
     def enqueueable(self, job: Job) -> Vote:
         least = min_resources(self.session, job)
