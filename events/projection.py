@@ -171,8 +171,10 @@ _ANNOTATION_KEYS: Final = frozenset(
         "volume.kubernetes.io/selected-node",
     }
 )
-#: Written again and again by node agents and of no meaning to us (devices/C-26), or a bulky echo (devices/C-15).
-_ANNOTATIONS_LEFT_OUT: Final = frozenset({"volcano.sh/node-vgpu-handshake", "volcano.sh/node-vgpu-reported"})
+#: Written again and again by node agents and of no meaning to us (devices/C-26), or the binder's own mark.
+_ANNOTATIONS_LEFT_OUT: Final = frozenset(
+    {"volcano.sh/node-vgpu-handshake", "volcano.sh/node-vgpu-reported", names.REFUSED}
+)
 #: Means nothing on a pod without a node (devices/A-7a); ``vgpu-node`` alone is enough to find it (devices/A-7b).
 _ALLOCATION_MARKS: Final = frozenset(
     {names.VGPU_IDS, names.VGPU_TIME, names.BIND_PHASE, names.BIND_TIME, names.GPU_INDEX, names.PREDICATE_TIME}

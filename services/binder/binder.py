@@ -26,11 +26,13 @@ from events.kinds import POD, POD_GROUP
 from events.records import Outcome
 from scheduling.state.fold import Fold
 from scheduling.state.model import Command, Model
-from services.binder.binding import Answer, Bindings
+from services.binder.answers import Answer
+from services.binder.binding import Bindings
 from services.binder.cleanup import Cleanup
 from services.binder.evictions import Evictions, eviction_text
 from services.binder.locks import NodeLocks, Pause, no_pause
 from services.binder.recorder import Recorder, Subject
+from services.binder.volumes import Volumes
 from services.runtime.following import catch_up
 from services.runtime.terms import STAND_BACK_MS, Leadership
 
@@ -65,7 +67,7 @@ class Binder:
         self._clock = clock
         self._parallel = parallel
         self._jitter = jitter
-        self._bindings = Bindings(api, clock, NodeLocks(api, clock, pause))
+        self._bindings = Bindings(api, clock, NodeLocks(api, clock, pause), Volumes(api, clock), self._stands)
         self._evictions = Evictions(api, clock)
         self._cleanup = Cleanup(api, self.recorder)
         self._writer = TermWriter(log, clock, cluster, "binder", writer_id)
@@ -99,6 +101,11 @@ class Binder:
             stage = await self._leadership.lead(self.model, self.follower.position, {})
             self._reported.clear()
         return stage == "leading" and self.follower.blocked is None
+
+    async def _stands(self, command: str) -> bool:
+        """Tell whether a command may still be carried out, as of the log's present end."""
+        await catch_up(self.follower)
+        return self.leading and command in self.model.commands and command not in self._reported
 
     def _pending(self) -> list[Command]:
         commands = self.model.commands

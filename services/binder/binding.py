@@ -10,7 +10,7 @@ and decided anew. No answer is no failure: the command stays, its capacity stays
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from adapters.clock import Clock
@@ -23,28 +23,25 @@ from events.records import Member, Outcome
 from scheduling import objects
 from scheduling.objects import Pod
 from scheduling.state.model import Command, Model
+from services.binder.answers import Answer, Stands
+from services.binder.fence import fence
 from services.binder.locks import NodeLocks, lock_key
+from services.binder.volumes import Volumes
 
 Result = Literal["applied", "refused", "gone", "lost"]
 #: Conflicts that are read and tried again within one step; then the other lanes have their turn.
 TRIES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What came of a command in one step: an outcome, or it goes on waiting (``holds_lane``: and so does its lane)."""
-
-    outcome: Outcome | None
-    acted: bool = True
-    holds_lane: bool = False
-    waits_for: str = ""
-
-
 class Bindings:
-    """Carries out bind commands. It remembers only what saves a request; losing it loses nothing."""
+    """Carries out bind commands. It remembers only what saves a request; losing it loses nothing.
 
-    def __init__(self, api: ClusterApi, clock: Clock, locks: NodeLocks) -> None:
-        self._api, self._clock, self._locks = api, clock, locks
+    ``stands`` says whether a command may still be carried out: our term counts and the command waits for an outcome,
+    as of the log's present end.
+    """
+
+    def __init__(self, api: ClusterApi, clock: Clock, locks: NodeLocks, volumes: Volumes, stands: Stands) -> None:
+        self._api, self._clock, self._locks, self._volumes, self._stands = api, clock, locks, volumes, stands
         self._decided: dict[str, Pod] = {}
         self._versions: dict[str, str] = {}
         self._nodes: dict[str, str | None] = {}
@@ -58,6 +55,7 @@ class Bindings:
             entry = model.pods.get(command.bind.uid) if command.bind else None
             if entry is not None:
                 self._decided.setdefault(key, entry.pod)
+        self._volumes.begin(commands, model)
 
     def use_version(self, command: str, version: str) -> None:
         """Our own write has moved the pod's resourceVersion to this one."""
@@ -66,21 +64,36 @@ class Bindings:
     async def carry_out(self, command: Command, member: Member) -> Answer:
         """Do what can be done now for one command. Raises nothing."""
         try:
-            refusal = await self._node_refusal(member)
-            if refusal:
-                return Answer(self._outcome(command, member, "refused", message=refusal))
-            if member.take_lock:
-                taken, why = await self._locks.take(member.node, lock_key(member.allocation), command.id)
-                if taken == "held":
-                    return Answer(None, acted=False, holds_lane=True, waits_for=self._lock_text(member, why))
-                if taken == "missing":
-                    return Answer(self._outcome(command, member, "refused", message=why))
-            answer = await self._bind(command, member)
+            answer = await self._prepared(command, member) or await self._bind(command, member)
             return await self._after(command, member, answer)
-        except ApiUnknown as error:
+        except (ApiError, ApiUnknown) as error:
             return Answer(None, waits_for=str(error))
-        except ApiError as error:
-            return Answer(None, waits_for=str(error))
+
+    async def _prepared(self, command: Command, member: Member) -> Answer | None:
+        """See to node, volumes and lock, in this order; None if the Binding may be sent."""
+        refusal = await self._node_refusal(member)
+        if refusal:
+            return await self._refuse(command, member, refusal)
+        decided = self._decided.get(command.id)
+        waits = await self._volumes.prepare(command, member, decided) if decided else None
+        if waits and waits.failed:
+            text = f"execute preBind for pod {member.namespace}/{member.name} failed: {waits.why}, resync the task"
+            return await self._refuse(command, member, text)
+        if waits:
+            return Answer(None, acted=waits.acted, waits_for=waits.why)
+        if not member.take_lock:
+            return None
+        if not self._locks.has(member.node, lock_key(member.allocation), command.id):
+            # Made before a crash, the Binding needs no lock any more, and nobody would remove one that is taken now.
+            _, outcome = await self._read(command, member)
+            if outcome is not None:
+                return Answer(outcome)
+        taken, why = await self._locks.take(member.node, lock_key(member.allocation), command.id)
+        if taken == "missing":
+            return await self._refuse(command, member, why)
+        if taken == "held":
+            return Answer(None, acted=False, holds_lane=True, waits_for=self._lock_text(member, why))
+        return None
 
     async def _after(self, command: Command, member: Member, answer: Answer) -> Answer:
         """A lock of a Binding that came to nothing is removed again (A-20)."""
@@ -113,40 +126,60 @@ class Bindings:
     async def _bind(self, command: Command, member: Member) -> Answer:
         for _ in range(TRIES):
             version = self._versions.get(command.id, member.version)
-            try:
-                await self._api.bind(member.namespace, member.name, binding(command, member, version, self._clock))
-                error = None
-            except ApiError as refused:
-                error = refused
+            error = await self._send(command, member, version)
             if error is not None and error.status == 429:
                 return Answer(None, waits_for=str(error))
-            outcome = await self._settle(command, member, error)
-            if outcome is not None:
+            item, outcome = await self._read(command, member)
+            if item is None:
                 return Answer(outcome)
-            if self._versions.get(command.id, member.version) == version:
+            if error is not None and error.status != 409:
+                return await self._refuse(command, member, error.message, error.status)
+            if item["metadata"].get("deletionTimestamp") or not self._unchanged(command, item):
+                return await self._refuse(command, member, "the pod was changed after the decision")
+            self._versions[command.id] = str(item["metadata"].get("resourceVersion", ""))
+            # The version was read before the log is asked: whoever gives the command up later moves it again.
+            if self._versions[command.id] == version or not await self._stands(command.id):
                 break
         return Answer(None, waits_for="conflict")
 
-    async def _settle(self, command: Command, member: Member, error: ApiError | None) -> Outcome | None:
-        """Read the pod and say what it shows; None if the command is to be tried again."""
+    async def _send(self, command: Command, member: Member, version: str) -> ApiError | None:
+        try:
+            await self._api.bind(member.namespace, member.name, binding(command, member, version, self._clock))
+        except ApiError as error:
+            return error
+        return None
+
+    async def _read(self, command: Command, member: Member) -> tuple[Json | None, Outcome | None]:
+        """Read the pod back: either it says what came of the command, or it is there and not assigned."""
         try:
             item = await self._api.get(POD, member.namespace, member.name)
         except ApiError as missing:
             if missing.status != 404:
                 raise
-            return self._outcome(command, member, "gone", missing)
+            return None, self._outcome(command, member, "gone", missing.message, status=missing.status)
         pod = objects.pod(item)
         if pod.uid != member.uid:
-            return self._outcome(command, member, "gone", message=f"another pod has the name: uid {pod.uid}")
+            return None, self._outcome(command, member, "gone", f"another pod has the name: uid {pod.uid}")
         if pod.node:
             ours = pod.node == member.node and pod.annotations.get(names.DECISION) == command.id
-            return self._outcome(command, member, "applied" if ours else "lost", version=pod.version)
-        if pod.deleting or not self._unchanged(command, item):
-            return self._outcome(command, member, "refused", message="the pod was changed after the decision")
-        if error is not None and error.status != 409:
-            return self._outcome(command, member, "refused", error)
-        self._versions[command.id] = pod.version
-        return None
+            return None, self._outcome(command, member, "applied" if ours else "lost", version=pod.version)
+        return item, None
+
+    async def _refuse(self, command: Command, member: Member, message: str, status: int = 0) -> Answer:
+        """Give the command up: first the pod is written, so that no Binding of it can come late (``fence``)."""
+        for _ in range(TRIES):
+            item, outcome = await self._read(command, member)
+            if item is None:
+                return Answer(outcome)
+            try:
+                text = f"failed to bind to node {member.node}: {message}"
+                await fence(self._api, self._clock, item, command.id, text)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+                continue
+            return Answer(self._outcome(command, member, "refused", message, status=status))
+        return Answer(None, waits_for="conflict")
 
     def _unchanged(self, command: Command, item: Json) -> bool:
         """Tell whether the pod differs from the one that was decided on only by its version and our own marks."""
@@ -159,10 +192,10 @@ class Bindings:
         command: Command,
         member: Member,
         result: Result,
-        error: ApiError | None = None,
+        message: str = "",
         *,
         version: str = "",
-        message: str = "",
+        status: int = 0,
     ) -> Outcome:
         return Outcome(
             command=command.id,
@@ -173,8 +206,8 @@ class Bindings:
             result=result,
             node=member.node,
             version=version,
-            status=error.status if error else 0,
-            message=error.message if error else message,
+            status=status,
+            message=message,
             time_ms=self._clock.now_ms(),
         )
 

@@ -11,7 +11,7 @@ from events.kinds import POD
 from events.records import EvictCommand, Outcome
 from scheduling import objects
 from scheduling.state.model import Command
-from services.binder.binding import Answer
+from services.binder.answers import Answer
 from services.binder.conditions import with_conditions
 from services.binder.recorder import rfc3339
 

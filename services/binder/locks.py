@@ -38,6 +38,10 @@ class NodeLocks:
         self._ours: dict[tuple[str, str], str] = {}
         self._unreadable: dict[tuple[str, str, str], int] = {}
 
+    def has(self, node: str, key: str, command: str) -> bool:
+        """Tell whether this command has taken the lock."""
+        return self._ours.get((node, key)) == command
+
     async def take(self, node: str, key: str, command: str) -> tuple[Taken, str]:
         """Take a lock for a command, or say why not. Raises ApiError, ApiUnknown."""
         for _ in range(RETRIES):
@@ -48,7 +52,7 @@ class NodeLocks:
                     return "missing", f"node {node} does not exist"
                 raise
             value = _annotation(found, key)
-            if value is not None and self._ours.get((node, key)) == command:
+            if value is not None and self.has(node, key, command):
                 return "taken", ""
             if value is not None and self._held(node, key, value):
                 return "held", f"node {node} has been locked within 5 minutes"
@@ -60,7 +64,7 @@ class NodeLocks:
 
     async def release(self, node: str, key: str, command: str) -> str:
         """Remove a lock that this command took; an absent one is no error. Returns why it could not be, or nothing."""
-        if self._ours.get((node, key)) != command:
+        if not self.has(node, key, command):
             return ""
         for _ in range(RETRIES):
             try:
@@ -79,7 +83,7 @@ class NodeLocks:
 
     def forget(self, node: str, key: str, command: str) -> None:
         """The Binding was accepted: from here on the lock is the node agent's to remove."""
-        if self._ours.get((node, key)) == command:
+        if self.has(node, key, command):
             del self._ours[(node, key)]
 
     def _held(self, node: str, key: str, value: str) -> bool:

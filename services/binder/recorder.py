@@ -6,6 +6,7 @@ what can happen only once, changes nothing. Events are the one effect that may b
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import deque
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ class Recorder:
     def __init__(self, api: ClusterApi, clock: Clock) -> None:
         self._api, self._clock = api, clock
         self._queue: deque[_Pending] = deque(maxlen=QUEUE_MAX)
+        self._sending = asyncio.Lock()
 
     def emit(self, subject: Subject, kind: str, reason: str, message: str, *, again: bool = True) -> None:
         """Send an event of this kind (Normal, Warning) with the next flush; ``again``: it counts if it is repeated."""
@@ -56,15 +58,20 @@ class Recorder:
 
     async def flush(self) -> bool:
         """Send what was collected; True if anything was sent. What gets no answer stays for the next flush."""
+        async with self._sending:
+            return await self._flush()
+
+    async def _flush(self) -> bool:
         sent = False
         while self._queue:
+            event = self._queue.popleft()
             try:
-                await self._send(self._queue[0])
+                await self._send(event)
             except ApiUnknown:
+                self._queue.appendleft(event)
                 return sent
             except ApiError:
                 pass  # a final no (a namespace that is going away, a missing right): the event is lost, nothing else
-            self._queue.popleft()
             sent = True
         return sent
 

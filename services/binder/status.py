@@ -21,6 +21,7 @@ from scheduling.state.fold import Fold
 from services.binder.recorder import Recorder
 from services.binder.status_config import ConfigStatus
 from services.binder.status_groups import GroupStatus
+from services.binder.status_nodes import NodeStatus
 from services.binder.status_pods import PodStatus
 from services.binder.status_queues import QueueStatus
 from services.binder.written import Due, Pace
@@ -53,6 +54,7 @@ class StatusWriter:
             GroupStatus(api, self.recorder, self._pace),
             PodStatus(api, self.recorder, self._pace),
             QueueStatus(api, self._pace),
+            NodeStatus(self.recorder),
             ConfigStatus(self.recorder),
         )
         self._seen = -1

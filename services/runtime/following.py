@@ -1,13 +1,18 @@
-"""How a service keeps up with the log: to its end, off the event loop's thread where that is wanted."""
+"""How a service keeps up with the log: to its end, in parts, so that nothing else in the process starves."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from adapters.log.follower import F, Follower
 from adapters.log.port import OutOfRange
 
-CHUNK = 500
+CHUNK: Final = 500
+
+#: Several parts of one process may share a follower; only one of them reads on at a time.
+_READING: Final[WeakKeyDictionary[Follower[Any], asyncio.Lock]] = WeakKeyDictionary()
 
 
 async def catch_up(follower: Follower[F]) -> bool:
@@ -17,16 +22,19 @@ async def catch_up(follower: Follower[F]) -> bool:
     an anchor until a new genesis comes (scheduling/F-11b). One that stood elsewhere raises OutOfRange: it must be
     rebuilt, never reset in silence.
     """
-    total = 0
-    while True:
-        try:
-            count = await follower.advance(CHUNK)
-        except OutOfRange:
-            if follower.position:
-                raise
-            await follower.begin_at_front()
-            count = await follower.advance(CHUNK)
-        total += count
-        if not count:
-            return total > 0
-        await asyncio.sleep(0)
+    async with _READING.setdefault(follower, asyncio.Lock()):
+        total = 0
+        while count := await _advance(follower):
+            total += count
+            await asyncio.sleep(0)
+    return total > 0
+
+
+async def _advance(follower: Follower[F]) -> int:
+    try:
+        return await follower.advance(CHUNK)
+    except OutOfRange:
+        if follower.position:
+            raise
+        await follower.begin_at_front()
+        return await follower.advance(CHUNK)

@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 from support.service_world import START_MS, World, refused, unknown
 
+from adapters.cluster.port import ApiError
 from events import names
-from events.kinds import NODE, POD, POD_GROUP
+from events.canonical import Json
+from events.kinds import NODE, PERSISTENT_VOLUME_CLAIM, POD, POD_GROUP
+from events.projection import project
 from events.records import Outcome
+from services.binder.fence import fence
+from services.binder.volumes import SELECTED_NODE
 
 CARD = "GPU-1,10,8192,NVIDIA-Tesla T4,true,hami-core:"
 LIMITS = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}
@@ -213,3 +218,118 @@ async def test_a_gang_is_bound_member_by_member_and_one_refusal_leaves_the_other
     await world.settle()
     assert [outcome.result for outcome in await world.bodies(Outcome)] == ["applied", "refused", "applied"]
     assert world.get(POD_GROUP, "gang")["status"]["phase"] == "Running"
+
+
+async def test_a_binding_under_way_fails_once_its_command_was_given_up() -> None:
+    world = World()
+    world.node("n1")
+    world.node("n2")
+    world.single("one")
+    await world.decide()
+    sent: list[Json] = []
+    bind = world.api.bind
+
+    async def delayed(namespace: str, name: str, item: Json) -> None:
+        sent.append(item)
+        world.api.bind = bind  # type: ignore[method-assign]  # only this request is delayed
+        raise unknown()
+
+    world.api.bind = delayed  # type: ignore[method-assign]  # the request is on its way, its answer never comes
+    await world.binder.step()
+    world.binder = world.new_binder()
+    world.api.faults["bind"] = [refused(403, "quota")]
+    await world.binder.step()
+    assert [outcome.result for outcome in await world.bodies(Outcome)] == ["refused"]
+    with pytest.raises(ApiError) as late:
+        await world.api.bind("team-a", "one", sent[0])
+    assert late.value.status == 409
+
+
+async def test_the_fence_moves_the_version_even_if_the_condition_is_there_already() -> None:
+    world = World()
+    world.single("one")
+    for command in ("c/1", "c/2"):
+        before = world.get(POD, "one")
+        await fence(world.api, world.clock, before, command, "failed to bind to node n1: quota")
+        assert world.get(POD, "one")["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
+    found = world.get(POD, "one")["status"]["conditions"][0]
+    assert (found["status"], found["reason"]) == ("False", "SchedulerError")
+    assert "gpuledger.dev/refused" not in project(POD, world.get(POD, "one"))["metadata"]["annotations"]
+
+
+async def test_a_superseded_binder_does_not_try_again_with_a_new_version() -> None:
+    world = World()
+    world.node("n1")
+    world.single("one")
+    await world.decide()
+    old = world.binder
+    world.binder = world.new_binder()
+    bind = world.api.bind
+
+    async def overtaken(namespace: str, name: str, item: Json) -> None:
+        world.api.bind = bind  # type: ignore[method-assign]  # while the first request is under way ...
+        await world.api.patch(POD, "team-a", "one", {"status": {"message": "x"}}, "status")
+        await world.binder.follower.catch_up()
+        assert await world.binder._lead()
+        raise refused(409)  # ... another binder takes over
+
+    world.api.bind = overtaken  # type: ignore[method-assign]  # ... another binder takes over
+    await old.step()
+    assert not world.get(POD, "one")["spec"].get("nodeName")
+    await world.settle()
+    assert len(world.store.bindings[world.get(POD, "one")["metadata"]["uid"]]) == 1
+
+
+# --- volumes --------------------------------------------------------------------------------------------------------
+
+
+def claimed_world() -> World:
+    world = World()
+    world.node("n1")
+    world.put(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "fast"},
+            "provisioner": "example.test/disk",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+    )
+    world.put(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"namespace": "team-a", "name": "data"},
+            "spec": {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"]},
+        }
+    )
+    world.single("one", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])
+    return world
+
+
+async def test_a_claim_that_waits_for_its_consumer_is_told_the_node_and_waited_for() -> None:
+    world = claimed_world()
+    await world.settle()
+    claim = world.get(PERSISTENT_VOLUME_CLAIM, "data")
+    assert claim["metadata"]["annotations"][SELECTED_NODE] == "n1"
+    assert not world.get(POD, "one")["spec"].get("nodeName")
+    assert list(world.binder.waiting.values()) == ["persistentvolumeclaim data is not bound yet"]
+    world.put({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": {}})
+    await world.api.patch(PERSISTENT_VOLUME_CLAIM, "team-a", "data", {"spec": {"volumeName": "pv"}})
+    await world.settle()
+    assert world.get(POD, "one")["spec"]["nodeName"] == "n1"
+
+
+async def test_a_claim_that_is_never_bound_is_refused_in_the_words_of_f3() -> None:
+    world = claimed_world()
+    await world.settle()
+    world.clock.time_ms += 11 * 60_000
+    await world.binder.step()
+    (outcome,) = await world.bodies(Outcome)
+    assert outcome.result == "refused"
+    assert outcome.message == (
+        "execute preBind for pod team-a/one failed: timed out waiting for persistentvolumeclaim data to be bound, "
+        "resync the task"
+    )
+    notes = world.get(PERSISTENT_VOLUME_CLAIM, "data")["metadata"].get("annotations", {})
+    assert SELECTED_NODE not in notes
