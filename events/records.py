@@ -196,7 +196,8 @@ class GroupBook(Part):
 
     ``phase_since_ms`` is when the phase was entered (scheduling/PG-4a). ``unschedulable`` and ``reason``/``message``
     are the condition of PG-12 (None: never set). ``event_*`` is the newest event (E-5, E-7, E-8); ``reserves`` is
-    false once an allocate turn ended without placement (Q-11a).
+    false once an allocate turn ended without placement (Q-11a). ``evicted_ms`` is when a task last had to leave a
+    node that is lent for some hours only (CFG-13, tdm).
     """
 
     phase: str = "Pending"
@@ -209,6 +210,7 @@ class GroupBook(Part):
     event_reason: str = ""
     event_message: str = ""
     reserves: bool = True
+    evicted_ms: int = 0
 
 
 class PodBook(Part):

@@ -46,7 +46,7 @@ def _left_out(entry: GroupEntry) -> GroupBook:
 
 def _book(session: Session, job: Job) -> GroupBook:
     before = job.book
-    condition, unschedulable = _condition(job)
+    condition, unschedulable = _condition(job) if session.plugin("gang") else (_as_before(job), False)
     phase = _phase(job, unschedulable)
     kind, reason, message = _event(job, phase)
     turned = job.turn_failed or not (job.admitted or before.reserves)
@@ -57,6 +57,7 @@ def _book(session: Session, job: Job) -> GroupBook:
         event_reason=reason,
         event_message=message,
         reserves=phase != INQUEUE or not turned,
+        evicted_ms=job.evicted_ms or before.evicted_ms,
         **condition,
     )
 
@@ -79,10 +80,16 @@ def _condition(job: Job) -> tuple[dict[str, Any], bool]:
             "message": messages.condition(job),
             "scheduled": before.scheduled,
         }, True
+    return _as_before(job), False
+
+
+def _as_before(job: Job) -> dict[str, Any]:
+    """Return the condition as it was, but for a complaint about a Queue that is there now (PG-3a)."""
+    before = job.book
     kept = {"unschedulable": before.unschedulable, "reason": before.reason, "message": before.message}
     if before.reason == messages.QUEUE_NOT_FOUND:
         kept = {"unschedulable": False, "reason": "", "message": ""}
-    return {**kept, "scheduled": before.scheduled}, False
+    return {**kept, "scheduled": before.scheduled}
 
 
 def _only_terminating(job: Job) -> bool:

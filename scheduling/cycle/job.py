@@ -120,6 +120,7 @@ class Job:
     held_back: bool = False
     undone: bool = False
     deferred: bool = False
+    evicted_ms: int = 0
     settled: bool = False
     touched: bool = False
     sums: Sums | None = None

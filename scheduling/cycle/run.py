@@ -5,6 +5,7 @@ from __future__ import annotations
 from scheduling.config.parse import default_config
 from scheduling.cycle import close, messages, promises, snapshot, undo
 from scheduling.cycle.actions import ACTIONS
+from scheduling.cycle.eviction.leaving import evict_leaving
 from scheduling.cycle.memo import Memo
 from scheduling.cycle.plugins import PLUGINS
 from scheduling.cycle.session import Session
@@ -32,6 +33,7 @@ def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: in
         execute = ACTIONS.get(action)
         if execute is not None:
             execute(session)
+    evict_leaving(session)
     promises.drop_hopeless(session)
     undo.undo_stuck(session)
     groups = close.groups(session)

@@ -16,6 +16,7 @@ from scheduling.cycle.eviction.room import Namer, Room, in_victim_order
 from scheduling.cycle.finder import Finder
 from scheduling.cycle.fitting import Candidate, choose, placement_of
 from scheduling.cycle.job import Job, Task
+from scheduling.cycle.plugin import Vote
 from scheduling.cycle.session import Session
 from scheduling.cycle.statement import Statement
 from scheduling.state.model import Evicted
@@ -138,7 +139,7 @@ class Trade:
 
     def close(self) -> bool:
         """Commit if somebody goes and the job becomes pipelined; else undo everything. Tell which."""
-        if not self._statement.evicted or not self._session.pipelined(self._job):
+        if not self._statement.evicted or not self._complete():
             self._statement.discard()
             return False
         for task in self._statement.places:
@@ -148,6 +149,11 @@ class Trade:
         self._statement.explain(self._told)
         self._statement.commit(self._job)
         return True
+
+    def _complete(self) -> bool:
+        """Tell whether the job becomes pipelined, and nobody says no: sla's yes makes no gang whole."""
+        plugins = self._session.plugins("pipelined")
+        return self._session.pipelined(self._job) and all(p.pipelined(self._job) is not Vote.NO for p in plugins)
 
     def drop(self) -> None:
         """Undo everything that was not committed."""

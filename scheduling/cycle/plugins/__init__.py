@@ -17,6 +17,8 @@ from scheduling.cycle.plugins.overcommit import OvercommitPlugin
 from scheduling.cycle.plugins.predicates import PredicatesPlugin
 from scheduling.cycle.plugins.priority import PriorityPlugin
 from scheduling.cycle.plugins.proportion import ProportionPlugin
+from scheduling.cycle.plugins.sla import SlaPlugin
+from scheduling.cycle.plugins.tdm import TdmPlugin
 
 PLUGINS: Final[Mapping[str, type[Plugin]]] = {
     plugin.name: plugin
@@ -32,5 +34,7 @@ PLUGINS: Final[Mapping[str, type[Plugin]]] = {
         BinpackPlugin,
         OvercommitPlugin,
         CapacityPlugin,
+        SlaPlugin,
+        TdmPlugin,
     )
 }
