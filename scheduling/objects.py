@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from events import names
@@ -45,8 +45,13 @@ def _integer(value: Any, default: int) -> int:
 
 def seconds(value: Any) -> int:
     """Return an RFC 3339 time as Unix seconds, 0 if it is none."""
+    return _seconds(value) if isinstance(value, str) else 0
+
+
+@lru_cache(maxsize=4096)
+def _seconds(text: str) -> int:
     try:
-        return int(datetime.fromisoformat(_text(value).replace("Z", "+00:00")).timestamp())
+        return int(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp())
     except (ValueError, OverflowError):
         return 0
 

@@ -7,6 +7,7 @@ CPU in thousandths, memory in bytes, ``pods`` in whole units, every other scalar
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from math import ceil
 from typing import Any, TypeAlias
 
@@ -22,6 +23,7 @@ _NATIVE_SCALARS = ("ephemeral-storage",)
 _NATIVE_PREFIXES = ("hugepages-", "attachable-volumes-")
 
 
+@lru_cache(maxsize=4096)
 def is_counted(name: str) -> bool:
     """Tell whether a resource name takes part in a vector (R-1)."""
     if name in (CPU, MEMORY, PODS, *_NATIVE_SCALARS):
@@ -33,10 +35,21 @@ def is_counted(name: str) -> bool:
 
 def amount(name: str, value: Any) -> int | None:
     """Return a quantity in the unit of its resource, rounded up, or None if it is no quantity."""
+    if isinstance(value, str):
+        return _amount(name in (MEMORY, PODS), value)
+    return _compute(name in (MEMORY, PODS), value)
+
+
+@lru_cache(maxsize=65536)
+def _amount(in_whole: bool, text: str) -> int | None:
+    return _compute(in_whole, text)
+
+
+def _compute(in_whole: bool, value: Any) -> int | None:
     exact = quantity.parse(value)
     if exact is None:
         return None
-    return ceil(exact) if name in (MEMORY, PODS) else ceil(exact * 1000)
+    return ceil(exact) if in_whole else ceil(exact * 1000)
 
 
 def vector(quantities: Mapping[str, Any]) -> dict[str, int]:

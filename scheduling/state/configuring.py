@@ -29,10 +29,8 @@ def scheduler_config_changed(model: Model, found: ConfigMap | None) -> None:
     model.config_seen = True
     _, name, key = SCHEDULER_CONFIG
     text = found.data.get(key)
-    if text is None:
-        report = ConfigReport(None, (f"ConfigMap {found.key}: key {key} not found",))
-    else:
-        report = parse(text)
+    missing = ConfigReport(None, (f"ConfigMap {found.key}: key {key} not found",))
+    report = missing if text is None else parse(text)
     if report.config is not None:
         model.config, model.config_report, model.config_accepted = report.config, report, True
         return

@@ -24,7 +24,7 @@ class Digest:
         self._total = 0
 
     def set(self, kind: str, name: str, content: Any) -> None:
-        """Replace one part by its present content (any JSON value; None removes it)."""
+        """Replace one part by its present content (any JSON value without floats; None removes it)."""
         self._late.pop((kind, name), None)
         self._replace(kind, name, content)
 
@@ -37,7 +37,7 @@ class Digest:
         new = 0
         if content is not None:
             label = f"{kind}\0{name}\0".encode("utf-8", "surrogatepass")
-            new = int.from_bytes(sha256(label + canonical.encode(content)).digest(), "big")
+            new = int.from_bytes(sha256(label + canonical.trusted(content)).digest(), "big")
             self._parts[(kind, name)] = new
         self._total = (self._total - old + new) % _MODULUS
 

@@ -99,10 +99,10 @@ class Observing:
         if old and old.uid != uid:
             self._remove(kind, body.kind, key)
             old = None
-        content = sha256(canonical.encode(_relevant(body.kind, body.object))).digest()
+        content = sha256(canonical.trusted(_relevant(body.kind, body.object))).digest()
         changed = old is None or old.content != content
         self._known[(kind, key)] = _Known(uid, body.version, term, content)
-        self._digest.set(kind, key, [uid, body.version, term, body.object])
+        self._digest.set(kind, key, [uid, body.version, term, content.hex()])
         self._store(body, kind, key, changed)
         return APPLIED
 
@@ -275,11 +275,11 @@ def pod_part(entry: PodEntry) -> list[Any]:
     return [
         entry.changed_at,
         entry.first_seen,
-        entry.placement.model_dump() if entry.placement else None,
+        entry.placement.model_dump_json() if entry.placement else None,
         entry.placement_id,
         entry.applied_version,
-        entry.evicting.model_dump() if entry.evicting else None,
-        entry.book.model_dump(),
+        entry.evicting.model_dump_json() if entry.evicting else None,
+        entry.book.model_dump_json(),
         entry.bind_failures,
         entry.lost,
     ]
@@ -287,7 +287,7 @@ def pod_part(entry: PodEntry) -> list[Any]:
 
 def group_part(entry: GroupEntry) -> list[Any]:
     """Return what the digest says of a PodGroup beyond its observation."""
-    return [entry.changed_at, entry.first_seen, entry.book.model_dump(), entry.attempts]
+    return [entry.changed_at, entry.first_seen, entry.book.model_dump_json(), entry.attempts]
 
 
 def _kind(kind: Any) -> str:
