@@ -96,7 +96,6 @@ class BinderApi(DirectApi):
         self.claims_written: list[str] = []
 
     async def bind(self, namespace: str, name: str, binding: dict[str, Any]) -> None:
-        self._faults.crash_at("binder", "after-command")
         self._faults.crash_at("binder", "before-bind")
         node = binding["target"]["name"]
         fault = self._faults.binding(f"{namespace}/{name}")

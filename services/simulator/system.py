@@ -271,7 +271,16 @@ class System:
 
     async def _step_binder(self) -> bool:
         service = self.roles["binder"].instance
-        return isinstance(service, BinderService) and await self._run("binder", service.binder.step)
+        if not isinstance(service, BinderService):
+            return False
+        return await self._run("binder", lambda: self._bind(service.binder))
+
+    async def _bind(self, binder: Binder) -> bool:
+        """Step the binder; once it has read a command and done nothing yet, it is at a point of ``crash``."""
+        folded = await _folded(binder.follower)
+        if binder.model.commands:
+            self.faults.crash_at("binder", "after-command")
+        return await binder.step() or folded
 
     async def _step_status(self, *, rest: bool = False) -> bool:
         service = self.roles["binder"].instance

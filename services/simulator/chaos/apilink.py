@@ -1,0 +1,204 @@
+"""A process's way to the API server, and everything that can happen on it: answers, watches, lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, Final
+
+from adapters.cluster.port import ApiError, ApiUnknown, Page, WatchEvent, WatchStream
+from events.canonical import Json
+from events.kinds import Kind
+from services.cluster import patches
+from services.cluster.api import EmbeddedApi
+from services.cluster.direct import DirectApi
+from services.cluster.refusal import Refused, failure
+from services.cluster.routes import Request
+from services.cluster.watches import Watch
+from services.simulator.chaos.driving import at_once, hold
+from services.simulator.chaos.network import Network
+
+CONFLICT, INVALID, BUSY = "api: 409", "api: 422", "api: 429"
+ERROR, ERROR_AFTER = "api: 500 without effect", "api: 500 with effect"
+TIMEOUT, TIMEOUT_AFTER, TIMEOUT_LATE = (
+    "api: time-out without effect", "api: time-out with effect", "api: time-out, the effect comes late",
+)  # fmt: skip
+WRITE_FAULTS: Final = (CONFLICT, INVALID, BUSY, ERROR, ERROR_AFTER, TIMEOUT, TIMEOUT_AFTER, TIMEOUT_LATE)
+READ_FAULTS: Final = (BUSY, ERROR, TIMEOUT)
+#: What is told of a late effect when it comes: it did what was asked, or was refused by then.
+ARRIVED: Final = "api: took effect after its sender gave up"
+TOO_LATE: Final = "api: came too late to have an effect"
+
+CLOSED, EXPIRED, MISSED, AGAIN, BOOKMARK, BOOKMARK_LOST, SLOW, BROKEN = (
+    "watch: closed", "watch: 410", "watch: missed DELETE", "watch: events again", "watch: bookmark",
+    "watch: bookmark lost", "watch: events late", "watch: error event",
+)  # fmt: skip
+STALE: Final = "list: stale"
+WATCH_FAULTS: Final = (CLOSED, EXPIRED, MISSED, AGAIN, BOOKMARK, BOOKMARK_LOST, SLOW, BROKEN)
+API_FAULTS: Final = (*WRITE_FAULTS, *WATCH_FAULTS, STALE)
+
+_REASONS: Final = {
+    CONFLICT: (409, "Conflict", "the object has been modified"),
+    INVALID: (422, "Invalid", "a webhook says no"),
+    BUSY: (429, "TooManyRequests", "the server has received too many requests"),
+}
+
+
+class ApiLink:
+    """The port ``ClusterApi`` as one process has it. ``streams`` are its open watches."""
+
+    def __init__(self, api: EmbeddedApi, network: Network, who: str, rng: Random) -> None:
+        self._api, self._network, self._who, self._rng = api, network, who, rng
+        self._direct = DirectApi(api, who)
+
+    # --- requests ---
+
+    async def _ask(self, verb: str, arguments: tuple[Any, ...], named: dict[str, Any], *, writes: bool) -> Any:
+        network = self._network
+        if network.calm:
+            return await getattr(self._direct, verb)(*arguments, **named)
+        await network.point(self._who, f"before {verb}")
+        if network.is_cut(self._who, "api", "to"):
+            raise ApiUnknown("no answer: the API server is not reached")
+        fault = network.take(self._who, verb, WRITE_FAULTS if writes else READ_FAULTS) if network.armed else ""
+        if fault in _REASONS:
+            raise ApiError(*_REASONS[fault])
+        if fault in (ERROR, TIMEOUT):
+            raise ApiUnknown("no answer")
+        if fault == TIMEOUT_LATE:
+            network.later(self._rng.randint(1, 40), ARRIVED, lambda: self._arrive(verb, arguments, named))
+            raise ApiUnknown("no answer in time")
+        answer = await getattr(self._direct, verb)(*arguments, **named)
+        await network.point(self._who, f"after {verb}")
+        if fault in (ERROR_AFTER, TIMEOUT_AFTER) or network.is_cut(self._who, "api", "from"):
+            raise ApiUnknown("the answer was lost")
+        return answer
+
+    def _arrive(self, verb: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        try:
+            at_once(getattr(self._direct, verb)(*arguments, **named))
+        except ApiError:
+            self._network.fired[TOO_LATE] += 1
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Json:
+        found: Json = await self._ask("get", (kind, namespace, name), {}, writes=False)
+        return found
+
+    async def create(self, kind: Kind, item: Json) -> Json:
+        found: Json = await self._ask("create", (kind, item), {}, writes=True)
+        return found
+
+    async def update(self, kind: Kind, item: Json, subresource: str = "") -> Json:
+        found: Json = await self._ask("update", (kind, item, subresource), {}, writes=True)
+        return found
+
+    async def patch(self, kind: Kind, namespace: str, name: str, merge: Json, subresource: str = "") -> Json:
+        found: Json = await self._ask("patch", (kind, namespace, name, merge, subresource), {}, writes=True)
+        return found
+
+    async def delete(
+        self, kind: Kind, namespace: str, name: str, *, uid: str = "", version: str = "", grace_s: int | None = None,
+        propagation: str = "Background",
+    ) -> None:  # fmt: skip
+        named = {"uid": uid, "version": version, "grace_s": grace_s, "propagation": propagation}
+        await self._ask("delete", (kind, namespace, name), named, writes=True)
+
+    async def bind(self, namespace: str, name: str, binding: dict[str, Any]) -> None:
+        await self._ask("bind", (namespace, name, binding), {}, writes=True)
+
+    async def list(
+        self, kind: Kind, *, namespace: str = "", limit: int = 500, token: str = "", selector: str = "",
+        fields: str = "",
+    ) -> Page:  # fmt: skip
+        named = {
+            "namespace": namespace, "limit": limit, "token": token, "selector": selector, "fields": fields,
+        }  # fmt: skip
+        page: Page = await self._ask("list", (kind,), named, writes=False)
+        if self._network.armed and self._network.take(self._who, "list", (STALE,)):
+            await hold()  # the answer is on its way while the cluster moves on: when it comes it is old
+        return page
+
+    # --- watches ---
+
+    async def watch(self, kind: Kind, version: str, *, timeout_s: int = 300) -> WatchStream:
+        network = self._network
+        if not network.calm:
+            await network.point(self._who, "before watch")
+            if network.is_cut(self._who, "api", "to") or network.is_cut(self._who, "api", "from"):
+                raise ApiUnknown("no answer: the API server is not reached")
+        request = Request("GET", kind.path(), {"watch": "1", "resourceVersion": version}, client=self._who)
+        try:
+            return Stream(self._api.watch(request), network, self._who, self._rng)
+        except Refused as refused:
+            raise ApiError(refused.status, refused.reason, refused.message) from refused
+
+
+class Stream:
+    """An open watch."""
+
+    def __init__(self, watch: Watch, network: Network, who: str, rng: Random) -> None:
+        self._watch, self._network, self._who, self._rng = watch, network, who, rng
+        self._seen: list[WatchEvent] = []
+        self._slow_until = 0
+
+    async def next(self, wait: bool) -> Sequence[WatchEvent] | None:
+        network = self._network
+        if not network.calm:
+            if network.is_cut(self._who, "api", "from"):
+                return []
+            if self._slow_until > network.step:
+                return []
+            if network.armed and (fault := self._fault()):
+                return self._with(fault)
+        events = self._take()
+        return None if not events and self._watch.ended else events
+
+    def _fault(self) -> str:
+        """A missed DELETE and a repeated event need an event to happen to."""
+        network, kind = self._network, self._watch.kind.plural
+        return network.take(self._who, f"watch of {kind}", WATCH_FAULTS)
+
+    def _with(self, fault: str) -> Sequence[WatchEvent] | None:
+        if fault == CLOSED:
+            self._watch.close()
+            return None
+        if fault == EXPIRED:
+            self._watch.close()
+            return [WatchEvent("ERROR", failure(410, "Expired", "too old resource version"))]
+        if fault == BROKEN:
+            self._watch.close()
+            return [*self._take(), WatchEvent("ERROR", failure(500, "InternalError", "watch broken"))]
+        if fault == SLOW:
+            self._slow_until = self._network.step + self._rng.randint(5, 60)
+            return []
+        if fault == MISSED:
+            return self._missed()
+        if fault == AGAIN:
+            return [*self._seen[-self._rng.randint(1, 3) :], *self._take()]
+        events = self._take()
+        return events if fault == BOOKMARK_LOST else [*events, self._bookmark()]
+
+    def _bookmark(self) -> WatchEvent:
+        kind, item = self._watch.bookmark()
+        return WatchEvent(kind, item)
+
+    def _missed(self) -> Sequence[WatchEvent]:
+        """From the first deletion on nothing comes through any more, and the place is too old to go on from."""
+        events = self._take()
+        kept: list[WatchEvent] = []
+        for event in events:
+            if event.type == "DELETED":
+                break
+            kept.append(event)
+        self._watch.close()
+        return [*kept, WatchEvent("ERROR", failure(410, "Expired", "too old resource version"))]
+
+    def _take(self) -> list[WatchEvent]:
+        lines = self._watch.take()
+        events = [WatchEvent(type_, patches.copied(item)) for type_, item in lines]
+        if events:
+            self._seen = [*self._seen, *events][-3:]
+        return events
+
+    async def close(self) -> None:
+        self._watch.close()
