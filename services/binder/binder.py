@@ -63,7 +63,7 @@ class Binder:
         may_lead: Callable[[], bool] = lambda: True,
     ) -> None:
         self.follower = follower
-        self.recorder = recorder or Recorder(api, clock)
+        self.recorder = recorder or Recorder(api, clock, parallel=parallel)
         self._clock = clock
         self._parallel = parallel
         self._jitter = jitter

@@ -20,18 +20,18 @@ from services.binder.recorder import rfc3339
 
 LIFETIME_MS: Final = 5 * 60 * 1000
 RETRIES: Final = 5
-RETRY_MS: Final = 100
+RETRY_S: Final = 0.1
 
 Taken = Literal["taken", "held", "missing"]
-Pause = Callable[[int], Awaitable[None]]
+Pause = Callable[[float], Awaitable[None]]
 
 
-async def no_pause(_: int) -> None:
+async def no_pause(_: float) -> None:
     """Do not wait (a simulation's clock stands still)."""
 
 
 class NodeLocks:
-    """The locks of one cluster's nodes. ``pause`` waits so many milliseconds between tries."""
+    """The locks of one cluster's nodes. ``pause`` waits so many seconds between tries."""
 
     def __init__(self, api: ClusterApi, clock: Clock, pause: Pause = no_pause) -> None:
         self._api, self._clock, self._pause = api, clock, pause
@@ -59,7 +59,7 @@ class NodeLocks:
             if await self._write(found, node, key, rfc3339(self._clock.now_ms())):
                 self._ours[(node, key)] = command
                 return "taken", ""
-            await self._pause(RETRY_MS)
+            await self._pause(RETRY_S)
         return "held", f"setNodeLock exceeds retry count {RETRIES}"
 
     async def release(self, node: str, key: str, command: str) -> str:
@@ -75,7 +75,7 @@ class NodeLocks:
                 break
             if _annotation(found, key) is None or await self._write(found, node, key, None):
                 break
-            await self._pause(RETRY_MS)
+            await self._pause(RETRY_S)
         else:
             return f"releaseNodeLock exceeds retry count {RETRIES}"
         del self._ours[(node, key)]

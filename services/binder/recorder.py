@@ -44,10 +44,10 @@ class _Pending:
 
 
 class Recorder:
-    """Collects events and sends them when told to."""
+    """Collects events and sends them when told to, ``parallel`` at once."""
 
-    def __init__(self, api: ClusterApi, clock: Clock) -> None:
-        self._api, self._clock = api, clock
+    def __init__(self, api: ClusterApi, clock: Clock, *, parallel: int = 1) -> None:
+        self._api, self._clock, self._parallel = api, clock, parallel
         self._queue: deque[_Pending] = deque(maxlen=QUEUE_MAX)
         self._sending = asyncio.Lock()
 
@@ -64,16 +64,23 @@ class Recorder:
     async def _flush(self) -> bool:
         sent = False
         while self._queue:
-            event = self._queue.popleft()
-            try:
-                await self._send(event)
-            except ApiUnknown:
-                self._queue.appendleft(event)
-                return sent
-            except ApiError:
-                pass  # a final no (a namespace that is going away, a missing right): the event is lost, nothing else
-            sent = True
+            part = [self._queue.popleft() for _ in range(min(self._parallel, len(self._queue)))]
+            answers = await asyncio.gather(*(self._sent(event) for event in part))
+            self._queue.extendleft(event for event, done in reversed(list(zip(part, answers, strict=True))) if not done)
+            sent |= any(answers)
+            if not all(answers):
+                break
         return sent
+
+    async def _sent(self, event: _Pending) -> bool:
+        """Send one event; False if no answer came. A final no (a namespace that is going away) loses the event only."""
+        try:
+            await self._send(event)
+        except ApiUnknown:
+            return False
+        except ApiError:
+            return True
+        return True
 
     async def _send(self, event: _Pending) -> None:
         item = _event(event)

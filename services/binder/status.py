@@ -46,7 +46,7 @@ class StatusWriter:
         leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self.follower = follower
-        self.recorder = recorder or Recorder(api, clock)
+        self.recorder = recorder or Recorder(api, clock, parallel=parallel)
         self._leads = leads
         self._parallel = parallel
         self._pace = Pace(clock, interval_ms)

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from adapters.cluster.port import ApiError, ApiUnknown
 from adapters.cluster.reflector import Reflector
-from adapters.log.port import Log, LogError
+from adapters.log.port import Log, LogError, OutOfRange
 
 News = Callable[[float], Awaitable[None]]
 
@@ -100,6 +100,10 @@ async def drive(service: Driven, step: Callable[[], Awaitable[bool]], news: News
                 await asyncio.sleep(0)
             else:
                 await news(idle_s)
+        except OutOfRange as error:
+            service.failure = str(error)
+            log.critical("the log is not the one that was read; this service must be rebuilt", error=str(error))
+            raise
         except _WORLD as error:
             service.failure = str(error)
             log.warning("step failed, will try again", error=str(error), pause_s=pause)

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from adapters.log.follower import F, Follower
 from adapters.log.port import OutOfRange
 
-CHUNK: Final = 500
+CHUNK: Final = 200
 
 #: Several parts of one process may share a follower; only one of them reads on at a time.
 _READING: Final[WeakKeyDictionary[Follower[Any], asyncio.Lock]] = WeakKeyDictionary()

@@ -27,8 +27,8 @@ from scheduling.state.model import Model
 from services.runtime.following import catch_up
 from services.runtime.terms import STAND_BACK_MS, Leadership
 
-#: How often time alone is a reason to decide again, in production.
-IDLE_DECISION_MS: Final = 1_000
+#: Decisions that only time asks for take at most one part in so many of it.
+IDLE_SHARE: Final = 10
 
 
 class Observer(Protocol):
@@ -69,6 +69,7 @@ class Scheduler:
         self._in_flight = -1
         self._batches = 0
         self._settled: tuple[int, int] | None = None
+        self._elapsed_ms = 0
         self.failure = ""
 
     @property
@@ -139,7 +140,8 @@ class Scheduler:
         sequence, decided_ms = self._settled
         if sequence != self.follower.state.sequence:
             return True
-        return self._now() - decided_ms > self._idle_ms and waits_for_clock(self.model)
+        pause_ms = max(self._idle_ms, IDLE_SHARE * self._elapsed_ms)
+        return self._now() - decided_ms > pause_ms and waits_for_clock(self.model)
 
     def _place(self) -> tuple[int, int]:
         return self.follower.state.sequence, self._now()
@@ -159,8 +161,9 @@ class Scheduler:
             batch = await asyncio.to_thread(decide, *arguments)
         else:
             batch = decide(*arguments)
+        self._elapsed_ms = max(self._clock.now_ms() - started, 0)
         if self._observer is not None:
-            self._observer.decided(batch, max(self._clock.now_ms() - started, 0))
+            self._observer.decided(batch, self._elapsed_ms)
         return batch
 
     async def _append(self, batch: Batch) -> bool:

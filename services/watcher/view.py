@@ -20,6 +20,7 @@ from services.watcher.memory import Known, Memory, digest_of, key_of
 Addressed = tuple[str, records.Body]
 
 CHUNK: Final = 2_000
+TOMBSTONES_MAX: Final = 100_000
 
 
 class View:
@@ -28,7 +29,7 @@ class View:
     def __init__(self, kind: Kind, scope: Scope) -> None:
         self._kind, self._scope = kind, scope
         self._seen: dict[str, str] = {}
-        self._gone: set[str] = set()
+        self._gone: dict[str, None] = {}
         self._listed: list[Json] = []
 
     def clear(self) -> None:
@@ -61,7 +62,7 @@ class View:
         self._seen[uid] = version
         known = memory.of(self._kind).get(_key(item))
         if known and known.uid and known.uid != uid:
-            self._gone.add(known.uid)
+            self._bury(known.uid)
         if not relevant(self._kind, item, self._scope):
             return [self._goodbye(_key(item), known, memory)] if known and known.uid == uid else []
         found = project(self._kind, item, self._scope)
@@ -74,11 +75,17 @@ class View:
         uid, key = _uid(item), _key(item)
         self._seen.pop(uid, None)
         if uid:
-            self._gone.add(uid)
+            self._bury(uid)
         known = memory.of(self._kind).get(key)
         if known is None or (uid and known.uid != uid):
             return []
         return [self._goodbye(key, known, memory, version=_version(item), seen=True)]
+
+    def _bury(self, uid: str) -> None:
+        """Remember that a uid is gone; of very many, the newest."""
+        self._gone[uid] = None
+        if len(self._gone) > TOMBSTONES_MAX:
+            del self._gone[next(iter(self._gone))]
 
     # --- lists ---
 
@@ -87,7 +94,8 @@ class View:
         items = [item for item in items if relevant(self._kind, item, self._scope)]
         present = {_key(item): _uid(item) for item in items}
         uids = sorted(_uid(item) for item in items)
-        self._gone -= set(uids)
+        for uid in uids:
+            self._gone.pop(uid, None)
         found = [
             self._goodbye(key, known, memory)
             for key, known in sorted(memory.of(self._kind).items())
