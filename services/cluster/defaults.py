@@ -31,6 +31,7 @@ from events.kinds import (
     Kind,
 )  # fmt: skip
 from scheduling import quantity
+from services.cluster.reading import mapping, mappings
 
 ROOT_QUEUE, DEFAULT_QUEUE = "root", "default"
 
@@ -62,10 +63,6 @@ def _set(item: Json | None, **defaults: Any) -> None:
             item[key] = value
 
 
-def _mappings(value: Any) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
 def _texts_for_floats(amounts: Any) -> None:
     """Write a quantity that came as a floating-point number as text, since no number of ours has a fraction."""
     if isinstance(amounts, dict):
@@ -89,7 +86,7 @@ def _pod(item: Json) -> None:
     spec = _under(item, "spec")
     if spec is not None:
         pod_spec(spec)
-        for container in _mappings(spec.get("initContainers")) + _mappings(spec.get("containers")):
+        for container in mappings(spec.get("initContainers")) + mappings(spec.get("containers")):
             _requests_from_limits(container)
     status = _under(item, "status")
     _set(status, phase="Pending")
@@ -101,7 +98,7 @@ def pod_spec(spec: Json) -> None:
     """Complete the spec of a pod or of a pod template."""
     _set(spec, restartPolicy="Always", dnsPolicy="ClusterFirst", schedulerName="default-scheduler",
          terminationGracePeriodSeconds=30, securityContext={}, enableServiceLinks=True)  # fmt: skip
-    for container in _mappings(spec.get("initContainers")) + _mappings(spec.get("containers")):
+    for container in mappings(spec.get("initContainers")) + mappings(spec.get("containers")):
         _container(container)
     _texts_for_floats(spec.get("overhead"))
 
@@ -113,7 +110,7 @@ def _container(container: Json) -> None:
         pull = "Always" if tag in ("", "latest") and "@" not in image else "IfNotPresent"
         _set(container, imagePullPolicy=pull)
     _set(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File", resources={})
-    for port in _mappings(container.get("ports")):
+    for port in mappings(container.get("ports")):
         _set(port, protocol="TCP")
     resources = container.get("resources")
     if isinstance(resources, dict):
@@ -134,7 +131,7 @@ def _requests_from_limits(container: Json) -> None:
 
 def _quality(spec: Json) -> str:
     """Return the pod's quality of service class, from its cpu and memory."""
-    containers = _mappings(spec.get("containers")) + _mappings(spec.get("initContainers"))
+    containers = mappings(spec.get("containers")) + mappings(spec.get("initContainers"))
     asked = [container.get("resources") or {} for container in containers]
     pairs = [
         (name, (side.get("requests") or {}).get(name), (side.get("limits") or {}).get(name))
@@ -198,9 +195,9 @@ def _node(item: Json) -> None:
 def _namespace(item: Json) -> None:
     _set(_under(item, "spec"), finalizers=["kubernetes"])
     _set(_under(item, "status"), phase="Active")
-    labels = _under(item["metadata"], "labels")
-    if labels is not None:
-        labels.setdefault("kubernetes.io/metadata.name", item["metadata"]["name"])
+    labels, name = _under(item["metadata"], "labels"), item["metadata"].get("name")
+    if labels is not None and name:
+        labels.setdefault("kubernetes.io/metadata.name", name)
 
 
 def _priority_class(item: Json) -> None:
@@ -214,7 +211,7 @@ def _pod_group(item: Json) -> None:
         return
     _texts_for_floats(spec.get("minResources"))
     _topology(spec)
-    for policy in _mappings(spec.get("subGroupPolicy")):
+    for policy in mappings(spec.get("subGroupPolicy")):
         _set(policy, subGroupSize=1, minSubGroups=0)
         _topology(policy)
 
@@ -245,13 +242,13 @@ def _volcano_job(item: Json) -> None:
     if spec is None:
         return
     _topology(spec)
-    for task in _mappings(spec.get("tasks")):
+    for task in mappings(spec.get("tasks")):
         _set(task, replicas=1, maxRetry=3)
         partition, template = task.get("partitionPolicy"), task.get("template")
         if isinstance(partition, dict):
             _topology(partition)
         inner = template.get("spec") if isinstance(template, dict) else None
-        for container in _mappings(inner.get("containers")) if isinstance(inner, dict) else []:
+        for container in mappings(inner.get("containers")) if isinstance(inner, dict) else []:
             resources = container.get("resources")
             if isinstance(resources, dict):
                 _texts_for_floats(resources.get("limits"))
@@ -261,7 +258,7 @@ def _volcano_job(item: Json) -> None:
 def _service(item: Json) -> None:
     spec = _under(item, "spec")
     _set(spec, type="ClusterIP", sessionAffinity="None")
-    for port in _mappings((spec or {}).get("ports")):
+    for port in mappings((spec or {}).get("ports")):
         _set(port, protocol="TCP", targetPort=port.get("port"))
     _set(_under(item, "status"), loadBalancer={})
 
@@ -303,8 +300,7 @@ _BY_KIND: dict[Kind, Callable[[Json], None]] = {
 
 def canonical(kind: Kind, item: Json) -> None:
     """Write the quantities of a core kind canonically, as the typed server does; custom resources keep their texts."""
-    spec, status = item.get("spec"), item.get("status")
-    spec, status = (value if isinstance(value, dict) else {} for value in (spec, status))
+    spec, status = mapping(item.get("spec")), mapping(item.get("status"))
     if kind == NODE:
         canonical_amounts(status.get("capacity"))
         canonical_amounts(status.get("allocatable"))
@@ -324,7 +320,7 @@ def canonical(kind: Kind, item: Json) -> None:
 
 
 def _canonical_containers(spec: Json) -> None:
-    for container in _mappings(spec.get("initContainers")) + _mappings(spec.get("containers")):
+    for container in mappings(spec.get("initContainers")) + mappings(spec.get("containers")):
         resources = container.get("resources")
         if isinstance(resources, dict):
             canonical_amounts(resources.get("limits"))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from events.canonical import Json
 from events.kinds import NAMESPACE, POD, SERVICE, Kind
-from services.cluster import patches, quota
+from services.cluster import patches, quota, reading
+from services.cluster.reading import finalizers, owners
 from services.cluster.refusal import bad_options, bad_request, conflict, details_of, forbidden, not_found, success
 from services.cluster.routes import Request, Response, Target
 from services.cluster.store import Store, key_of, timestamp
@@ -64,7 +65,7 @@ class Deletes:
         if policy == "Orphan" and not dry_run:
             self._orphan(meta.get("uid", ""))
         grace = _grace(kind, item, options)
-        waits = list(meta.get("finalizers") or [])
+        waits = finalizers(item)
         if policy == "Foreground" and _FOREGROUND not in waits and self._dependents(meta.get("uid", "")):
             waits.append(_FOREGROUND)
         if kind == NAMESPACE or waits or grace:
@@ -83,20 +84,20 @@ class Deletes:
             self._store.write(kind, self._marked(kind, item, 0, []))  # a pod's end is told first, as the real one does
         return True, self._store.erase(kind, *key_of(item)) or item
 
-    def _marked(self, kind: Kind, item: Json, grace: int, finalizers: list[str]) -> Json:
+    def _marked(self, kind: Kind, item: Json, grace: int, waits: list[str]) -> Json:
         meta = dict(item["metadata"])
         before = meta.get("deletionGracePeriodSeconds")
         if meta.get("deletionTimestamp") and (not isinstance(before, int) or before <= grace):
-            if finalizers == (meta.get("finalizers") or []):
+            if waits == finalizers(item):
                 return item
         else:
             meta["deletionTimestamp"] = timestamp(self._store.clock.now_ms() + grace * 1000)
             meta["deletionGracePeriodSeconds"] = grace
-        if finalizers:
-            meta["finalizers"] = finalizers
+        if waits:
+            meta["finalizers"] = waits
         marked = {**item, "metadata": meta}
         if kind == NAMESPACE:
-            marked["status"] = {**(item.get("status") or {}), "phase": "Terminating"}
+            marked["status"] = {**reading.status(item), "phase": "Terminating"}
         return marked
 
     # Dependents.
@@ -106,7 +107,7 @@ class Deletes:
             (kind, item)
             for kind in self._store.kinds()
             for item in self._store.items(kind)
-            if any(isinstance(owner, dict) and owner.get("uid") == uid for owner in _owners(item))
+            if any(owner.get("uid") == uid for owner in owners(item))
         ]
 
     def _delete_dependents(self, uid: str) -> None:
@@ -117,7 +118,7 @@ class Deletes:
 
     def _orphan(self, uid: str) -> None:
         for kind, item in self._dependents(uid):
-            kept = [owner for owner in _owners(item) if not (isinstance(owner, dict) and owner.get("uid") == uid)]
+            kept = [owner for owner in owners(item) if owner.get("uid") != uid]
             meta = {key: value for key, value in item["metadata"].items() if key != "ownerReferences"}
             if kept:
                 meta["ownerReferences"] = kept
@@ -162,7 +163,7 @@ class Deletes:
                 if not item["metadata"].get("deletionTimestamp"):
                     gone, _ = self._end(kind, item, {}, dry_run=False)
                 rest += not gone
-        if rest or namespace["metadata"].get("finalizers"):
+        if rest or finalizers(namespace):
             return False
         self._store.erase(NAMESPACE, "", name)
         return True
@@ -170,7 +171,7 @@ class Deletes:
     def _released(self, kind: Kind, item: Json) -> bool:
         if self._dependents(item["metadata"].get("uid", "")):
             return False
-        rest = [name for name in item["metadata"]["finalizers"] if name != _FOREGROUND]
+        rest = [name for name in finalizers(item) if name != _FOREGROUND]
         if rest:
             self._store.write(kind, {**item, "metadata": {**item["metadata"], "finalizers": rest}})
         else:
@@ -181,12 +182,7 @@ class Deletes:
 def _waits(kind: Kind, item: Json) -> bool:
     """Whether a deletion of this object is under way that ends when nothing below it is left."""
     meta = item["metadata"]
-    return bool(meta.get("deletionTimestamp")) and (kind == NAMESPACE or _FOREGROUND in (meta.get("finalizers") or []))
-
-
-def _owners(item: Json) -> list[Json]:
-    owners = item["metadata"].get("ownerReferences")
-    return owners if isinstance(owners, list) else []
+    return bool(meta.get("deletionTimestamp")) and (kind == NAMESPACE or _FOREGROUND in finalizers(item))
 
 
 def options_of(request: Request) -> Json:
@@ -231,7 +227,7 @@ def _grace(kind: Kind, item: Json, options: Json) -> int:
     """Return the seconds that the object has left; only a pod that lives on a node has any."""
     if kind != POD:
         return 0
-    spec, status = item.get("spec") or {}, item.get("status") or {}
+    spec, status = reading.spec(item), reading.status(item)
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return 0
     asked = options.get("gracePeriodSeconds")

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 from events.canonical import Json
 from events.kinds import NODE, POD
-from services.cluster import patches
+from services.cluster import patches, reading
 from services.cluster.deletes import Deletes
+from services.cluster.reading import mapping, mappings
 from services.cluster.refusal import Refused, bad_request, conflict, not_found, success
 from services.cluster.routes import Request, Response, Target
 from services.cluster.store import Store
@@ -60,7 +61,7 @@ class Pods:
         return Response(201, success(201))
 
     def _judge(self, pod: Json, name: str, wanted: Json) -> None:
-        meta, spec = pod["metadata"], pod.get("spec") or {}
+        meta, spec = pod["metadata"], reading.spec(pod)
         for key, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
             if wanted.get(key) and wanted[key] != meta.get(key):
                 path = f"/registry/pods/{meta.get('namespace', '')}/{name}"
@@ -90,16 +91,17 @@ class Pods:
     def log(self, target: Target, request: Request) -> Response:
         """Return a container's log as text."""
         pod = self._pod(target)
-        spec = pod.get("spec") or {}
-        names = [item.get("name") for item in (spec.get("initContainers") or []) + (spec.get("containers") or [])]
-        container = request.query.get("container", "")
-        if container and container not in names:
-            raise bad_request(f"container {container} is not valid for pod {target.name}")
-        if not container and len(spec.get("containers") or []) > 1:
+        spec = reading.spec(pod)
+        main = [str(item.get("name")) for item in mappings(spec.get("containers"))]
+        names = [str(item.get("name")) for item in mappings(spec.get("initContainers"))] + main
+        container = request.query.get("container", "") or (main[0] if len(main) == 1 else "")
+        if not container:
             raise bad_request(f"a container name must be specified for pod {target.name}, choose one of: {names}")
+        if container not in names:
+            raise bad_request(f"container {container} is not valid for pod {target.name}")
         if not spec.get("nodeName"):
             raise bad_request(f"pod {target.name} does not have a host assigned")
-        return Response(200, {}, text=_tail(self.logs(pod, container or str(names[-1])), request))
+        return Response(200, {}, text=_tail(self.logs(pod, container), request))
 
     # Scale.
 
@@ -119,7 +121,7 @@ class Pods:
             message = (f'Scale.autoscaling "{target.name}" is invalid: spec.replicas: Invalid value: {replicas}: must '
                        "be greater than or equal to 0")  # fmt: skip
             raise Refused(422, "Invalid", message)
-        wanted = (scale.get("metadata") or {}).get("resourceVersion")
+        wanted = mapping(scale.get("metadata")).get("resourceVersion")
         changed = patches.merge(item, {"spec": {"replicas": replicas}})
         changed["metadata"] = {**changed["metadata"], "resourceVersion": wanted or item["metadata"]["resourceVersion"]}
         main = Target(target.kind, target.namespace, target.name)
@@ -142,15 +144,15 @@ def _node_of(binding: Json, name: str) -> str:
 def _bound(pod: Json, node: str, annotations: dict[str, str], now: str) -> Json:
     meta = dict(pod["metadata"])
     if annotations:
-        meta["annotations"] = {**(meta.get("annotations") or {}), **annotations}
-    status = dict(pod.get("status") or {})
-    old = [item for item in status.get("conditions") or [] if isinstance(item, dict)]
+        meta["annotations"] = {**mapping(meta.get("annotations")), **annotations}
+    status = dict(reading.status(pod))
+    old = mappings(status.get("conditions"))
     condition: Json = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     before = next((item for item in old if item.get("type") == "PodScheduled"), None)
     if before is not None and before.get("status") == "True" and before.get("lastTransitionTime"):
         condition["lastTransitionTime"] = before["lastTransitionTime"]
     status["conditions"] = [item for item in old if item.get("type") != "PodScheduled"] + [condition]
-    return {**pod, "metadata": meta, "spec": {**(pod.get("spec") or {}), "nodeName": node}, "status": status}
+    return {**pod, "metadata": meta, "spec": {**reading.spec(pod), "nodeName": node}, "status": status}
 
 
 def _tail(text: str, request: Request) -> str:
@@ -164,8 +166,8 @@ def _tail(text: str, request: Request) -> str:
 def _scale_of(item: Json) -> Json:
     meta = {key: item["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
             if key in item["metadata"]}  # fmt: skip
-    spec, status = item.get("spec") or {}, item.get("status") or {}
-    labels = (spec.get("selector") or {}).get("matchLabels") or {}
+    spec, status = reading.spec(item), reading.status(item)
+    labels = mapping(mapping(spec.get("selector")).get("matchLabels"))
     selector = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta,
             "spec": {"replicas": spec.get("replicas", 1)},

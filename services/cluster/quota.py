@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
 
 from events.canonical import Json
 from events.kinds import ALL_KINDS, CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SECRET, SERVICE, Kind
 from scheduling import quantity
+from services.cluster.reading import mapping, mappings, texts
 from services.cluster.refusal import forbidden, resource_of
 from services.cluster.store import Store
 from services.cluster.validation import is_extended
@@ -25,14 +25,6 @@ _PLAIN_COUNTS = {CONFIG_MAP, SECRET, SERVICE, PERSISTENT_VOLUME_CLAIM, RESOURCE_
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 
 
-def _mapping(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _mappings(value: Any) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
 def _plus(left: Usage, right: Usage) -> Usage:
     return {name: left.get(name, Fraction(0)) + right.get(name, Fraction(0)) for name in left | right}
 
@@ -42,19 +34,19 @@ def _most(left: Usage, right: Usage) -> Usage:
 
 
 def _amounts(container: Json, side: str) -> Usage:
-    listed = _mapping(_mapping(container.get("resources")).get(side))
+    listed = mapping(mapping(container.get("resources")).get(side))
     parsed = {name: quantity.parse(value) for name, value in listed.items()}
     return {name: value for name, value in parsed.items() if value is not None}
 
 
 def _pod_amounts(pod: Json, side: str) -> Usage:
-    spec = _mapping(pod.get("spec"))
+    spec = mapping(pod.get("spec"))
     total: Usage = {}
-    for container in _mappings(spec.get("containers")):
+    for container in mappings(spec.get("containers")):
         total = _plus(total, _amounts(container, side))
     beside: Usage = {}
     peak: Usage = {}
-    for container in _mappings(spec.get("initContainers")):
+    for container in mappings(spec.get("initContainers")):
         asked = _amounts(container, side)
         if container.get("restartPolicy") == "Always":
             beside = _plus(beside, asked)
@@ -75,7 +67,7 @@ def usage(kind: Kind, item: Json) -> Usage:
         used[kind.plural] = one
     if kind != POD:
         return used
-    if _mapping(item.get("status")).get("phase") in ("Succeeded", "Failed"):
+    if mapping(item.get("status")).get("phase") in ("Succeeded", "Failed"):
         return used
     used["pods"] = one
     for name, amount in _pod_amounts(item, "requests").items():
@@ -108,17 +100,17 @@ def _known(name: str, kinds: Iterable[Kind]) -> bool:
 
 def _in_scope(quota: Json, pod: Json) -> bool:
     """Whether a pod is of the kind that the quota's scopes single out."""
-    spec = _mapping(quota.get("spec"))
-    scopes = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or []]
-    scopes += _mappings(_mapping(spec.get("scopeSelector")).get("matchExpressions"))
+    spec = mapping(quota.get("spec"))
+    scopes = [{"scopeName": scope, "operator": "Exists"} for scope in texts(spec.get("scopes"))]
+    scopes += mappings(mapping(spec.get("scopeSelector")).get("matchExpressions"))
     return all(_matches(scope, pod) for scope in scopes)
 
 
 def _matches(scope: Json, pod: Json) -> bool:
-    spec, status = _mapping(pod.get("spec")), _mapping(pod.get("status"))
+    spec, status = mapping(pod.get("spec")), mapping(pod.get("status"))
     name, operator = scope.get("scopeName"), scope.get("operator")
     if name == "PriorityClass":
-        own, values = spec.get("priorityClassName") or "", scope.get("values") or []
+        own, values = spec.get("priorityClassName") or "", texts(scope.get("values"))
         return {"In": own in values, "NotIn": own not in values, "Exists": bool(own), "DoesNotExist": not own}.get(
             str(operator), False)  # fmt: skip
     best_effort = status.get("qosClass") == "BestEffort"
@@ -129,7 +121,7 @@ def _matches(scope: Json, pod: Json) -> bool:
 
 
 def _hard(quota: Json) -> Usage:
-    parsed = {name: quantity.parse(value) for name, value in _mapping(_mapping(quota.get("spec")).get("hard")).items()}
+    parsed = {name: quantity.parse(value) for name, value in mapping(mapping(quota.get("spec")).get("hard")).items()}
     return {name: value for name, value in parsed.items() if value is not None}
 
 
@@ -165,7 +157,7 @@ def _shown(name: str, amount: Fraction, like: object) -> str:
 def refresh(store: Store, changed: Kind | None = None) -> None:
     """Write the status of the quotas that a change of this kind (None: of any) may have moved."""
     for quota in store.items(RESOURCE_QUOTA):
-        hard = _mapping(_mapping(quota.get("spec")).get("hard"))
+        hard = mapping(mapping(quota.get("spec")).get("hard"))
         if changed not in (None, RESOURCE_QUOTA) and not any(_tracked(changed, name) for name in hard):
             continue
         used = used_by(store, quota)
@@ -183,7 +175,7 @@ def admit(verb: str, kind: Kind, new: Json | None, old: Json | None, lister: Lis
     meta = new["metadata"]
     asked = usage(kind, new)
     for quota in lister.items(RESOURCE_QUOTA, meta.get("namespace") or ""):
-        hard = _mapping(_mapping(quota.get("spec")).get("hard"))
+        hard = mapping(mapping(quota.get("spec")).get("hard"))
         limits = {name: value for name, value in _hard(quota).items() if _tracked(kind, name)}
         if not limits or (kind == POD and not _in_scope(quota, new)):
             continue
@@ -205,7 +197,7 @@ def _must_specify(kind: Kind, new: Json, quota: Json, limits: Usage, asked: Usag
     if kind != POD:
         return
     missing: set[str] = set()
-    for container in _mappings(_mapping(new.get("spec")).get("containers")):
+    for container in mappings(mapping(new.get("spec")).get("containers")):
         for name in limits:
             side = "limits" if name.startswith("limits.") else "requests"
             plain = name.removeprefix("requests.").removeprefix("limits.")

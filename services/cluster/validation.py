@@ -13,45 +13,23 @@ from typing import Any
 from events.canonical import Json
 from events.kinds import (
     CONFIG_MAP,
-    NAMESPACE,
     NODE,
     POD,
     POD_GROUP,
     PRIORITY_CLASS,
     QUEUE,
     RESOURCE_QUOTA,
-    SERVICE,
     VOLCANO_JOB,
     Kind,
 )  # fmt: skip
 from scheduling import quantity
+from services.cluster import metadata
 from services.cluster.refusal import Problems, bad_request
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-_QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]", re.ASCII)
-_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?", re.ASCII)
 _DATA_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}", re.ASCII)
-
-_LABEL_TEXT = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
-_SUBDOMAIN_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-_LABEL_VALUE_TEXT = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
 _QUANTITY_TEXT = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )  # fmt: skip
-ANNOTATIONS_BYTES_MAX = 256 * 1024
 OBJECT_BYTES_MAX = 1024 * 1024  # a ConfigMap's or Secret's data
 _NATIVE_PREFIXES = ("hugepages-", "requests.", "limits.")
 
@@ -59,7 +37,7 @@ _NATIVE_PREFIXES = ("hugepages-", "requests.", "limits.")
 def check(kind: Kind, item: Json) -> None:
     """Judge a new object. Raises Refused: 422 with every field at fault, 400 where the content has no such shape."""
     problems = Problems()
-    _metadata(kind, item["metadata"], problems)
+    metadata.check(kind, item["metadata"], problems)
     if kind in _SPECS:
         _SPECS[kind](item, problems)
     problems.refuse(kind, item["metadata"].get("name", ""))
@@ -68,9 +46,7 @@ def check(kind: Kind, item: Json) -> None:
 def check_update(kind: Kind, new: Json, old: Json) -> None:
     """Judge a new form of an object: what is new in it, and that nothing changed that may not. Raises Refused (422)."""
     problems = Problems()
-    _finalizers(new["metadata"], old["metadata"], problems)
-    if any(new["metadata"].get(key) != old["metadata"].get(key) for key in ("labels", "annotations", "finalizers")):
-        _metadata(kind, new["metadata"], problems)
+    metadata.check_update(new["metadata"], old["metadata"], problems)
     if kind == POD:
         _pod_update(new, old, problems)
     elif content(new) != content(old):
@@ -86,76 +62,6 @@ def check_update(kind: Kind, new: Json, old: Json) -> None:
 def content(item: Json) -> Json:
     """Return what an object says beside metadata and status."""
     return {key: value for key, value in item.items() if key not in ("metadata", "status")}
-
-
-def _finalizers(new: Json, old: Json, problems: Problems) -> None:
-    before = old.get("finalizers") or []
-    added = [name for name in new.get("finalizers") or [] if name not in before]
-    if old.get("deletionTimestamp") and added:
-        why = f"no new finalizers can be added if the object is being deleted, found new finalizers {added}"
-        problems.forbidden("metadata.finalizers", why)
-
-
-# Metadata.
-
-
-def _metadata(kind: Kind, meta: Json, problems: Problems) -> None:
-    name = meta.get("name")
-    if not name:
-        problems.required("metadata.name", "name or generateName is required")
-    else:
-        label = kind in (NAMESPACE, SERVICE)
-        pattern, text, longest = (_LABEL, _LABEL_TEXT, 63) if label else (_SUBDOMAIN, _SUBDOMAIN_TEXT, 253)
-        if len(name) > longest:
-            problems.invalid("metadata.name", name, f"must be no more than {longest} characters")
-        elif not pattern.fullmatch(name):
-            problems.invalid("metadata.name", name, text)
-    namespace = meta.get("namespace")
-    if kind.namespaced and not (isinstance(namespace, str) and _LABEL.fullmatch(namespace)):
-        problems.invalid("metadata.namespace", namespace, _LABEL_TEXT)
-    _labels(meta.get("labels"), problems)
-    _annotations(meta.get("annotations"), problems)
-    _owners(meta.get("ownerReferences"), problems)
-
-
-def _key(key: str, field: str, problems: Problems) -> None:
-    prefix, slash, name = key.rpartition("/")
-    if slash and not (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
-        problems.invalid(field, key, f"prefix part {_SUBDOMAIN_TEXT}")
-    if not _QUALIFIED.fullmatch(name):
-        problems.invalid(field, key, "name part must consist of alphanumeric characters, '-', '_' or '.', and must "
-                         "start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', "
-                         "regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')")  # fmt: skip
-
-
-def _labels(labels: Any, problems: Problems) -> None:
-    for key, value in (labels or {}).items():
-        _key(key, "metadata.labels", problems)
-        if len(value) > 63:
-            problems.invalid("metadata.labels", value, "must be no more than 63 characters")
-        elif not _LABEL_VALUE.fullmatch(value):
-            problems.invalid("metadata.labels", value, _LABEL_VALUE_TEXT)
-
-
-def _annotations(annotations: Any, problems: Problems) -> None:
-    size = 0
-    for key, value in (annotations or {}).items():
-        _key(key.lower(), "metadata.annotations", problems)
-        size += len(key.encode("utf-8", "surrogatepass")) + len(value.encode("utf-8", "surrogatepass"))
-    if size > ANNOTATIONS_BYTES_MAX:
-        problems._add("FieldValueTooLong", "metadata.annotations",
-                      f"Too long: may not be more than {ANNOTATIONS_BYTES_MAX} bytes")  # fmt: skip
-
-
-def _owners(owners: Any, problems: Problems) -> None:
-    controllers = 0
-    for place, owner in enumerate(owners or []):
-        for key in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(key):
-                problems.required(f"metadata.ownerReferences[{place}].{key}", f"{key} must not be empty")
-        controllers += owner.get("controller") is True
-    if controllers > 1:
-        problems.invalid("metadata.ownerReferences", controllers, "Only one reference can have Controller set to true")
 
 
 # Quantities.
@@ -228,8 +134,8 @@ def _container(field: str, container: Json, seen: set[str], problems: Problems) 
     name = container.get("name")
     if not name:
         problems.required(f"{field}.name")
-    elif not _LABEL.fullmatch(name):
-        problems.invalid(f"{field}.name", name, _LABEL_TEXT)
+    elif not metadata.LABEL.fullmatch(name):
+        problems.invalid(f"{field}.name", name, metadata.LABEL_TEXT)
     elif name in seen:
         problems.duplicate(f"{field}.name", name)
     seen.add(name or "")
@@ -274,7 +180,7 @@ def _config_map(item: Json, problems: Problems) -> None:
                                  "'-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for "
                                  "validation is '[-._a-zA-Z0-9]+')")  # fmt: skip
     if size > OBJECT_BYTES_MAX:
-        problems._add("FieldValueTooLong", "", f"Too long: may not be more than {OBJECT_BYTES_MAX} bytes")
+        problems.too_long("", OBJECT_BYTES_MAX)
 
 
 def _priority_class(item: Json, problems: Problems) -> None:
