@@ -1,235 +1,295 @@
 """The log on Kafka: one topic a cluster, one partition, so one order (design section 3).
 
 An append is one record batch in one request: its messages stand together, or none of them is there. Nothing rests on
-transactions. Reading never resets silently: a position that the topic no longer holds is ``OutOfRange``. Progress is
-watched: if the end moves and nothing arrives, the consumer is made anew, since one that is stuck after a broker's
-restart stays silent for ever.
+transactions. The producer is idempotent, so its own retries put nothing there twice; after an append without an answer
+it is thrown away, since what it does with its numbers then is its own affair.
+
+Reading never resets silently: a position that the topic does not hold is ``OutOfRange``, which the broker says itself
+when something is fetched from there. The end is asked on a connection of its own: a broker answers one request of a
+connection after another, and the fetching one is nearly always held by a fetch that waits for news. And progress is
+watched: if the end has moved and nothing arrives, the fetching consumer is made anew, since one that got stuck (after
+a broker's restart, say) may stay silent for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import (
-    KafkaError,
-    MessageSizeTooLargeError,
-    OffsetOutOfRangeError,
-    TopicAlreadyExistsError,
-)
+from aiokafka.errors import MessageSizeTooLargeError, OffsetOutOfRangeError, RecordTooLargeError
+from aiokafka.producer.message_accumulator import BatchBuilder
 
+from adapters.log.kafka_topic import BATCH_BYTES_MAX, TROUBLE, KafkaSettings, ensure_topic
 from adapters.log.port import LogError, OutOfRange, check_sizes
 from events.codec import Message
 
-MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
-#: What the topic must be like; what differs is refused at start, since the log's promises rest on it.
-TOPIC_SETTINGS: Final[Mapping[str, str]] = {
-    "cleanup.policy": "delete",
-    "retention.ms": "-1",
-    "retention.bytes": "-1",
-    "unclean.leader.election.enable": "false",
-    "max.message.bytes": str(MESSAGE_BYTES_MAX),
-    "compression.type": "producer",
-}
 _STUCK_AFTER_S: Final = 10.0
+_CLOSING_S: Final = 5.0
+_LOOK_EVERY_S: Final = 0.1
 _PARTITION: Final = 0
 
 
-@dataclass(frozen=True)
-class KafkaSettings:
-    """How to reach the brokers. ``security`` goes to every client as it is (SASL, TLS: aiokafka's own names)."""
-
-    bootstrap_servers: str
-    topic: str
-    security: Mapping[str, Any] = field(default_factory=dict)
-    request_timeout_ms: int = 30_000
-
-    def common(self) -> dict[str, Any]:
-        return {
-            "bootstrap_servers": self.bootstrap_servers,
-            "request_timeout_ms": self.request_timeout_ms,
-            **self.security,
-        }
-
-
 class KafkaLog:
-    """A topic behind the port ``Log``. One reader at a time: its place is where it last read."""
+    """A topic behind the port ``Log``. It has one reader at a time, whose place is where it last read."""
 
-    def __init__(self, settings: KafkaSettings) -> None:
+    def __init__(self, settings: KafkaSettings, *, read_only: bool = False) -> None:
         self._settings = settings
+        self._read_only = read_only
         self._partition = TopicPartition(settings.topic, _PARTITION)
         self._producer: AIOKafkaProducer | None = None
         self._consumer: AIOKafkaConsumer | None = None
+        self._asker: AIOKafkaConsumer | None = None
         self._buffer: deque[tuple[int, Message]] = deque()
         self._next = -1
-        self._reading = asyncio.Lock()
+        self._end = 0
+        self._reading, self._sending, self._asking = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+        self._retiring: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     @classmethod
-    async def open(cls, settings: KafkaSettings) -> KafkaLog:
-        """Create the topic if it is missing, verify its settings, and connect. Raises LogError."""
-        log = cls(settings)
-        try:
-            await ensure_topic(settings)
-            log._producer = AIOKafkaProducer(
-                acks="all",
-                enable_idempotence=True,
-                max_request_size=MESSAGE_BYTES_MAX,
-                max_batch_size=MESSAGE_BYTES_MAX,
-                compression_type="gzip",
-                linger_ms=0,
-                **settings.common(),
-            )
-            await log._producer.start()
-            await log._connect()
-        except KafkaError as error:
-            await log.close()
-            raise LogError(f"Kafka at {settings.bootstrap_servers}: {error}", known_lost=True) from error
-        return log
+    async def open(cls, settings: KafkaSettings, *, read_only: bool = False) -> KafkaLog:
+        """Verify the topic's settings, creating it first unless ``read_only``. Raises LogError."""
+        await ensure_topic(settings, create=not read_only)
+        return cls(settings, read_only=read_only)
+
+    # --- writing ---
 
     async def append(self, messages: Sequence[Message]) -> int:
+        self._check_open()
+        if self._read_only:
+            raise LogError(f"topic {self._settings.topic}: opened for reading only", known_lost=True)
         check_sizes(messages)
-        if self._producer is None:
-            raise LogError("the log is closed", known_lost=True)
-        batch = self._producer.create_batch()
+        if not messages:
+            return (await self.bounds())[1]
+        producer = await self._open_producer()
+        batch = self._batch(producer, messages)
+        try:
+            async with asyncio.timeout(self._settings.append_timeout_s):
+                async with self._sending:
+                    answer = await producer.send_batch(batch, self._settings.topic, partition=_PARTITION)
+                position = int((await answer).offset)
+        except (MessageSizeTooLargeError, RecordTooLargeError) as error:
+            raise LogError(f"refused as too large: {error}", known_lost=True) from error
+        except TROUBLE as error:
+            self._discard(producer)
+            raise LogError(f"no answer to an append: {error!r}") from error
+        self._end = max(self._end, position + len(messages))
+        return position
+
+    def _batch(self, producer: AIOKafkaProducer, messages: Sequence[Message]) -> BatchBuilder:
+        batch = producer.create_batch()
         for message in messages:
-            if batch.append(key=None, value=message.value, timestamp=None, headers=list(message.headers)) is None:
-                text = f"{len(messages)} messages do not fit one batch of {MESSAGE_BYTES_MAX} bytes"
+            try:
+                added = batch.append(key=None, value=message.value, timestamp=None, headers=list(message.headers))
+            except UnicodeEncodeError as error:
+                raise LogError(f"a header's name is no text: {error}", known_lost=True) from error
+            if added is None:
+                text = f"{len(messages)} messages do not fit one batch of {BATCH_BYTES_MAX} bytes"
                 raise LogError(text, known_lost=True)
         batch.close()
-        try:
-            answer = await (await self._producer.send_batch(batch, self._settings.topic, partition=_PARTITION))
-        except MessageSizeTooLargeError as error:
-            raise LogError(f"refused as too large: {error}", known_lost=True) from error
-        except KafkaError as error:
-            raise LogError(f"no answer to an append: {error!r}") from error
-        return int(answer.offset)
+        return batch
+
+    async def _open_producer(self) -> AIOKafkaProducer:
+        async with self._sending:
+            if self._producer is None:
+                producer = AIOKafkaProducer(
+                    acks="all",
+                    enable_idempotence=True,
+                    max_request_size=BATCH_BYTES_MAX,
+                    max_batch_size=BATCH_BYTES_MAX,
+                    compression_type="gzip",
+                    linger_ms=0,
+                    **self._settings.common(),
+                )
+                await self._start(producer, known_lost=True)
+                self._producer = producer
+            return self._producer
+
+    def _discard(self, producer: AIOKafkaProducer) -> None:
+        """Use a producer no more. What it still holds may come late or never: its writer's term is over."""
+        if self._producer is producer:
+            self._producer = None
+        self._in_background(producer)
+
+    # --- reading ---
 
     async def read(self, position: int, limit: int = 1000) -> list[tuple[int, Message]]:
+        self._check_open()
         async with self._reading:
-            first, end = await self._bounds()
-            if not first <= position <= end:
-                raise OutOfRange(f"position {position} is not on the log: it holds {first} to {end - 1}")
-            if position >= end:
-                return []
-            self._seek(position)
-            await self._fill(position, end)
+            if not self._buffered(position):
+                if position >= self._end and not await self._grown(position):
+                    return []
+                await self._fill(position)
             return [self._buffer.popleft() for _ in range(min(limit, len(self._buffer)))]
 
     async def bounds(self) -> tuple[int, int]:
-        async with self._reading:
-            return await self._bounds()
+        self._check_open()
+        async with self._asking:
+            asker = await self._open_asker()
+            try:
+                first = await asker.beginning_offsets([self._partition])
+                end = await asker.end_offsets([self._partition])
+            except TROUBLE as error:
+                raise self._trouble(error) from error
+            return int(first[self._partition]), int(end[self._partition])
 
     async def wait(self, position: int, timeout_s: float) -> bool:
+        self._check_open()
         async with self._reading:
-            if self._buffer and self._buffer[0][0] <= position <= self._buffer[-1][0]:
+            if self._buffered(position) or position < self._end:
                 return True
-            if position < (await self._bounds())[1]:
-                return True
-            self._seek(position)
-            await self._fetch(timeout_s)
+            if self._next != position:
+                self._end = await self._ask_end()
+                if position < self._end:
+                    return True
+                if position > self._end:
+                    return await self._wait_for_end(position, timeout_s)
+            await self._fetch(position, timeout_s)
             return bool(self._buffer)
 
-    async def close(self) -> None:
-        for client in (self._producer, self._consumer):
-            if client is not None:
-                await client.stop()
-        self._producer = self._consumer = None
+    async def _grown(self, position: int) -> bool:
+        """Ask whether there is something at a position by now; beyond the end is out of range."""
+        self._end = await self._ask_end()
+        if position > self._end:
+            raise OutOfRange(f"position {position} is not on the log: it ends before {self._end}")
+        if position < self._end:
+            return True
+        if position < (first := (await self.bounds())[0]):
+            raise OutOfRange(f"position {position} is not on the log: it begins at {first}")
+        return False
 
-    async def _connect(self) -> None:
-        if self._consumer is not None:
-            await self._consumer.stop()
-        self._consumer = AIOKafkaConsumer(
-            auto_offset_reset="none",
-            enable_auto_commit=False,
-            fetch_max_wait_ms=500,
-            fetch_max_bytes=4 * MESSAGE_BYTES_MAX,
-            max_partition_fetch_bytes=2 * MESSAGE_BYTES_MAX,
-            **self._settings.common(),
-        )
-        await self._consumer.start()
-        self._consumer.assign([self._partition])
-        self._buffer.clear()
-        self._next = -1
+    async def _ask_end(self) -> int:
+        async with self._asking:
+            asker = await self._open_asker()
+            try:
+                return int((await asker.end_offsets([self._partition]))[self._partition])
+            except TROUBLE as error:
+                raise self._trouble(error) from error
 
-    def _open_consumer(self) -> AIOKafkaConsumer:
-        if self._consumer is None:
-            raise LogError("the log is closed", known_lost=True)
-        return self._consumer
+    async def _wait_for_end(self, position: int, timeout_s: float) -> bool:
+        """Wait for a position beyond the end; nothing can be fetched from there, so the end is asked repeatedly."""
+        now = asyncio.get_running_loop().time
+        deadline = now() + timeout_s
+        while position >= self._end:
+            if (left := deadline - now()) <= 0:
+                return False
+            await asyncio.sleep(min(left, _LOOK_EVERY_S))
+            self._end = await self._ask_end()
+        return True
 
-    async def _bounds(self) -> tuple[int, int]:
-        consumer = self._open_consumer()
-        try:
-            first = await consumer.beginning_offsets([self._partition])
-            end = await consumer.end_offsets([self._partition])
-        except KafkaError as error:
-            raise LogError(f"Kafka at {self._settings.bootstrap_servers}: {error!r}") from error
-        return int(first[self._partition]), int(end[self._partition])
-
-    def _seek(self, position: int) -> None:
-        """Stand at a position; what was fetched ahead is kept if it continues there."""
+    def _buffered(self, position: int) -> bool:
+        """Tell whether a position was fetched ahead; what stands before it is dropped."""
         while self._buffer and self._buffer[0][0] < position:
             self._buffer.popleft()
-        if self._buffer and self._buffer[0][0] == position:
-            return
-        if self._buffer or self._next != position:
-            self._buffer.clear()
-            self._open_consumer().seek(self._partition, position)
-            self._next = position
+        return bool(self._buffer) and self._buffer[0][0] == position
 
-    async def _fill(self, position: int, end: int) -> None:
+    async def _fill(self, position: int) -> None:
         """Fetch until something is there: the end says that there is. Silence beyond a limit means a stuck consumer."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _STUCK_AFTER_S
-        while not self._buffer:
-            await self._fetch(1.0)
-            if not self._buffer and loop.time() > deadline:
-                await self._connect()
-                raise LogError(f"nothing came from position {position} though the log ends at {end}: connected anew")
+        now = asyncio.get_running_loop().time
+        deadline = now() + _STUCK_AFTER_S
+        while True:
+            await self._fetch(position, 1.0)
+            if self._buffer:
+                return
+            if now() > deadline:
+                self._drop_consumer()
+                raise LogError(f"nothing came from position {position}, the log ends at {self._end}: connecting anew")
 
-    async def _fetch(self, timeout_s: float) -> None:
+    async def _fetch(self, position: int, timeout_s: float) -> None:
+        """Wait for what stands at a position and behind it, and keep it."""
+        consumer = await self._open_consumer()
+        if self._next != position:
+            self._buffer.clear()
+            consumer.seek(self._partition, position)
+            self._next = position
         try:
-            found = await self._open_consumer().getmany(self._partition, timeout_ms=int(timeout_s * 1000))
+            found = await consumer.getmany(self._partition, timeout_ms=int(timeout_s * 1000))
         except OffsetOutOfRangeError as error:
-            raise OutOfRange(f"position {self._next} is not on the log any more") from error
-        except KafkaError as error:
-            raise LogError(f"Kafka at {self._settings.bootstrap_servers}: {error!r}") from error
+            self._next, self._end = -1, 0
+            raise OutOfRange(f"position {position} is not on the log: the broker does not hold it") from error
+        except TROUBLE as error:
+            self._drop_consumer()
+            raise self._trouble(error) from error
         for record in found.get(self._partition, []):
             self._buffer.append((record.offset, Message(tuple(record.headers), record.value or b"")))
             self._next = record.offset + 1
 
+    async def _open_consumer(self) -> AIOKafkaConsumer:
+        if self._consumer is None:
+            consumer = await self._started_consumer(
+                fetch_max_wait_ms=500,
+                fetch_max_bytes=4 * BATCH_BYTES_MAX,
+                max_partition_fetch_bytes=2 * BATCH_BYTES_MAX,
+            )
+            consumer.assign([self._partition])
+            self._consumer = consumer
+        return self._consumer
 
-async def ensure_topic(settings: KafkaSettings) -> None:
-    """Create the topic if it is missing; refuse one whose settings break the log's promises. Raises LogError."""
-    admin = AIOKafkaAdminClient(**settings.common())
-    await admin.start()
+    async def _open_asker(self) -> AIOKafkaConsumer:
+        if self._asker is None:
+            self._asker = await self._started_consumer()
+        return self._asker
+
+    async def _started_consumer(self, **more: Any) -> AIOKafkaConsumer:
+        consumer = AIOKafkaConsumer(
+            auto_offset_reset="none", enable_auto_commit=False, **more, **self._settings.common()
+        )
+        await self._start(consumer)
+        return consumer
+
+    async def _start(self, client: AIOKafkaProducer | AIOKafkaConsumer, *, known_lost: bool = False) -> None:
+        """Start a client; one that does not start (or that nobody waits for any more) is put away."""
+        try:
+            await client.start()
+        except TROUBLE as error:
+            self._in_background(client)
+            raise self._trouble(error, known_lost=known_lost) from error
+        except asyncio.CancelledError:
+            self._in_background(client)
+            raise
+
+    def _drop_consumer(self) -> None:
+        """Fetch with a new consumer from now on."""
+        consumer, self._consumer = self._consumer, None
+        self._buffer.clear()
+        self._next, self._end = -1, 0
+        if consumer is not None:
+            self._in_background(consumer)
+
+    # --- closing ---
+
+    async def close(self) -> None:
+        self._closed = True
+        clients = (self._producer, self._consumer, self._asker)
+        self._producer = self._consumer = self._asker = None
+        await asyncio.gather(*(_stop(client) for client in clients if client is not None), *self._retiring)
+
+    def _in_background(self, client: AIOKafkaProducer | AIOKafkaConsumer) -> None:
+        task = asyncio.create_task(_stop(client))
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LogError(f"topic {self._settings.topic}: the log is closed", known_lost=True)
+
+    def _trouble(self, error: BaseException, *, known_lost: bool = False) -> LogError:
+        return LogError(f"Kafka at {self._settings.bootstrap_servers}: {error!r}", known_lost=known_lost)
+
+
+async def _stop(client: AIOKafkaProducer | AIOKafkaConsumer) -> None:
+    """Stop a client; a broker that is away does not hold us up: what would still be sent is dropped then."""
     try:
-        brokers = len((await admin.describe_cluster())["brokers"])
-        wanted = dict(TOPIC_SETTINGS) | ({"min.insync.replicas": "2"} if brokers >= 3 else {})
-        topic = NewTopic(settings.topic, 1, min(brokers, 3), topic_configs=wanted)
-        answer = await admin.create_topics([topic])
-        for entry in answer.topic_errors:
-            if entry[1] not in (0, TopicAlreadyExistsError.errno):
-                raise LogError(
-                    f"topic {settings.topic} cannot be created: error {entry[1]} {entry[2]}", known_lost=True
-                )
-        await _verify(admin, settings.topic, wanted)
-    finally:
-        await admin.close()
-
-
-async def _verify(admin: AIOKafkaAdminClient, topic: str, wanted: Mapping[str, str]) -> None:
-    described = await admin.describe_topics([topic])
-    count = len(described[0]["partitions"])
-    if count != 1:
-        raise LogError(f"topic {topic} has {count} partitions, a log has exactly 1", known_lost=True)
-    answers = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
-    found = {entry[0]: entry[1] for answer in answers for resource in answer.resources for entry in resource[4]}
-    for name, value in wanted.items():
-        if found.get(name) != value:
-            raise LogError(f"topic {topic}: {name} is {found.get(name)!r}, a log needs {value!r}", known_lost=True)
+        async with asyncio.timeout(_CLOSING_S):
+            await client.stop()
+    except TROUBLE:
+        with suppress(*TROUBLE, asyncio.CancelledError):
+            if isinstance(client, AIOKafkaProducer):
+                await client._sender.close()
+                await client.client.close()
+            else:
+                await client._client.close()

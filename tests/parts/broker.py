@@ -1,17 +1,24 @@
-"""A real Kafka broker for tests: Apache's jars by Maven (``tests/parts/kafka``), KRaft, one JVM, heap bounded."""
+"""A real Kafka broker for tests: Apache's jars by Maven (``tests/parts/kafka``), KRaft, one JVM, heap bounded.
+
+With ``secure`` clients must come by TLS and give a user's name and password (SASL PLAIN); keys are made anew.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import shutil
+import signal
+import socket
 import subprocess
+import time
 from pathlib import Path
 
 from parts.cache import folder, free_port, missing
 
 _HERE = Path(__file__).parent / "kafka"
-_START_S = 60.0
+_START_S = 90.0
+USER, PASSWORD = "gpuledger", "secret-of-the-tests"
 
 
 def jars() -> Path:
@@ -33,9 +40,10 @@ def jars() -> Path:
 class Broker:
     """One broker with its data folder. It can be killed and started again on the same port and data."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, secure: bool = False) -> None:
         self._home = home
-        self._port, self._controller = free_port(), free_port()
+        self._secure = secure
+        self._port, self._controller, self._inner = free_port(), free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._jars = jars()
 
@@ -43,16 +51,27 @@ class Broker:
     def address(self) -> str:
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def ca_file(self) -> Path:
+        """The certificate that a client of a secure broker trusts."""
+        return self._home / "ca.pem"
+
     async def start(self) -> None:
         """Start the broker and wait until it answers."""
-        await asyncio.to_thread(self._format)
-        log = (self._home / "broker.log").open("ab")
-        self._process = subprocess.Popen(self._java("kafka.Kafka", str(self._config)), stdout=log, stderr=log)
-        async with asyncio.timeout(_START_S):
-            while not await self._answers():
-                if self._process.poll() is not None:
-                    raise RuntimeError(f"the broker ended: {(self._home / 'broker.log').read_text()[-2000:]}")
-                await asyncio.sleep(0.1)
+        await asyncio.to_thread(self.start_blocking)
+
+    def start_blocking(self) -> None:
+        """Start the broker and wait until it answers, on this thread."""
+        self._format()
+        begun = self._log_text().count("Kafka Server started")
+        with (self._home / "broker.log").open("ab") as log:
+            self._process = subprocess.Popen(self._java("kafka.Kafka", str(self._config)), stdout=log, stderr=log)
+        deadline = time.monotonic() + _START_S
+        while not (self._listens() and self._log_text().count("Kafka Server started") > begun):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"the broker does not start: {self._log_text()[-2000:]}")
+            time.sleep(0.1)
 
     def kill(self) -> None:
         """End the broker as ``kill -9`` does."""
@@ -61,44 +80,83 @@ class Broker:
             self._process.wait()
             self._process = None
 
+    def freeze(self) -> None:
+        """Let the broker stand still: its connections stay, nothing answers."""
+        assert self._process is not None, "the broker runs"
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        assert self._process is not None, "the broker runs"
+        self._process.send_signal(signal.SIGCONT)
+
     @property
     def _config(self) -> Path:
         return self._home / "server.properties"
 
     def _java(self, *arguments: str) -> list[str]:
-        heap = ["-Xmx384m", "-Xms128m", "-XX:+UseSerialGC"]
+        heap = ["-Xmx384m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         return ["java", *heap, "-cp", f"{self._jars}/*", *arguments]
 
     def _format(self) -> None:
         if self._config.exists():
             return
         self._home.mkdir(parents=True, exist_ok=True)
-        settings = {
+        settings = self._settings() | (self._secured() if self._secure else {})
+        self._config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        name = "gpuledger-tests-000000"
+        command = [*self._java("kafka.tools.StorageTool"), "format", "-t", name, "-c", str(self._config)]
+        subprocess.run(command, capture_output=True, check=True)
+
+    def _settings(self) -> dict[str, str]:
+        return {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",
             "listeners": f"PLAINTEXT://127.0.0.1:{self._port},CONTROLLER://127.0.0.1:{self._controller}",
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL",
             "log.dirs": str(self._home / "data"),
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "1",
             "group.initial.rebalance.delay.ms": "0",
+            "group.min.session.timeout.ms": "1000",
             "auto.create.topics.enable": "false",
             "log.flush.interval.messages": "1",
         }
-        self._config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        tool = self._java("kafka.tools.StorageTool")
-        name = subprocess.run([*tool, "random-uuid"], capture_output=True, text=True, check=True).stdout.split()[-1]
-        command = [*tool, "format", "-t", name, "-c", str(self._config)]
-        subprocess.run(command, capture_output=True, check=True)
 
-    async def _answers(self) -> bool:
+    def _secured(self) -> dict[str, str]:
+        self._make_keys()
+        inner = f"PLAINTEXT://127.0.0.1:{self._inner}"
+        users = f'user_{USER}="{PASSWORD}"'
+        return {
+            "listeners": f"SASL_SSL://127.0.0.1:{self._port},{inner},CONTROLLER://127.0.0.1:{self._controller}",
+            "advertised.listeners": f"SASL_SSL://127.0.0.1:{self._port},{inner}",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self._home / "server.pem"),
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": (
+                f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
+            ),
+        }
+
+    def _make_keys(self) -> None:
+        key, certificate = self._home / "server.key", self.ca_file
+        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+        names = ["-addext", "subjectAltName=IP:127.0.0.1"]
+        files = ["-keyout", str(key), "-out", str(certificate)]
+        subprocess.run([*command, *names, *files], capture_output=True, check=True)
+        (self._home / "server.pem").write_text(key.read_text() + certificate.read_text())
+
+    def _log_text(self) -> str:
+        path = self._home / "broker.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def _listens(self) -> bool:
         try:
-            _, writer = await asyncio.open_connection("127.0.0.1", self._port)
+            with socket.create_connection(("127.0.0.1", self._port), timeout=1):
+                return True
         except OSError:
             return False
-        writer.close()
-        await writer.wait_closed()
-        return "Kafka Server started" in (self._home / "broker.log").read_text()
