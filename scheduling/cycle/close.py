@@ -19,7 +19,20 @@ from scheduling.status import TaskStatus
 _WAITING = (TaskStatus.PENDING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED)
 
 
-def groups(session: Session) -> dict[str, GroupBook]:
+class Details:
+    """The detail text (M-2) of each job at the end of the cycle, made once."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def of(self, job: Job) -> str:
+        text = self._texts.get(job.key)
+        if text is None:
+            text = self._texts[job.key] = messages.job_detail(job)
+        return text
+
+
+def groups(session: Session, details: Details) -> dict[str, GroupBook]:
     """Return the book of every PodGroup."""
     found = {}
     for key in sorted(session.model.groups):
@@ -29,7 +42,7 @@ def groups(session: Session) -> dict[str, GroupBook]:
         elif job.settled and not job.touched:
             found[key] = job.book
         elif not job.deferred:
-            found[key] = _book(session, job)
+            found[key] = _book(session, job, details)
     return found
 
 
@@ -44,11 +57,11 @@ def _left_out(entry: GroupEntry) -> GroupBook:
     )
 
 
-def _book(session: Session, job: Job) -> GroupBook:
+def _book(session: Session, job: Job, details: Details) -> GroupBook:
     before = job.book
-    condition, unschedulable = _condition(job) if session.plugin("gang") else (_as_before(job), False)
+    condition, unschedulable = _condition(job, details) if session.plugin("gang") else (_as_before(job), False)
     phase = _phase(job, unschedulable)
-    kind, reason, message = _event(job, phase)
+    kind, reason, message = _event(job, phase, details)
     turned = job.turn_failed or not (job.admitted or before.reserves)
     return GroupBook(
         phase=phase,
@@ -65,7 +78,7 @@ def _book(session: Session, job: Job) -> GroupBook:
 # --- conditions (PG-12 to PG-16) ---
 
 
-def _condition(job: Job) -> tuple[dict[str, Any], bool]:
+def _condition(job: Job, details: Details) -> tuple[dict[str, Any], bool]:
     """Return the condition's fields, and whether Unschedulable was set in this cycle."""
     before = job.book
     if job.tasks and job.filled:
@@ -77,7 +90,7 @@ def _condition(job: Job) -> tuple[dict[str, Any], bool]:
         return {
             "unschedulable": True,
             "reason": messages.NOT_ENOUGH_RESOURCES,
-            "message": messages.condition(job),
+            "message": messages.condition(job, details.of(job)),
             "scheduled": before.scheduled,
         }, True
     return _as_before(job), False
@@ -117,7 +130,7 @@ def _phase(job: Job, unschedulable: bool) -> str:
 # --- events (E-5 to E-8, EV-1) ---
 
 
-def _event(job: Job, phase: str) -> tuple[str, str, str]:
+def _event(job: Job, phase: str, details: Details) -> tuple[str, str, str]:
     """Return the newest event of the PodGroup; it is recorded when its text changes."""
     if job.event is not None:
         return job.event
@@ -128,25 +141,23 @@ def _event(job: Job, phase: str) -> tuple[str, str, str]:
         if phase != before.phase:
             return "Normal", "Scheduled", messages.READY
     elif job.pending or (job.tasks and not job.filled):
-        return "Warning", messages.UNSCHEDULABLE, messages.event(job)
+        return "Warning", messages.UNSCHEDULABLE, messages.event(job, details.of(job))
     return before.event_type, before.event_reason, before.event_message
 
 
 # --- pods (POD-1, PG-3a, PG-3b) ---
 
 
-def pods(session: Session) -> dict[str, PodBook]:
+def pods(session: Session, details: Details) -> dict[str, PodBook]:
     """Return the book of every waiting pod of ours that belongs to a PodGroup."""
     model = session.model
     found: dict[str, PodBook] = {}
     for job in session.jobs.values():
         if job.deferred or (job.settled and not job.touched):
             continue
-        detail = ""
         for task in job.tasks:
             if task.status in _WAITING:
-                detail = detail or messages.job_detail(job)
-                found[task.uid] = _pod_book(task, detail)
+                found[task.uid] = _pod_book(task, details)
     for key in sorted(model.members):
         if key not in session.jobs:
             for uid in sorted(model.members[key]):
@@ -155,12 +166,12 @@ def pods(session: Session) -> dict[str, PodBook]:
     return found
 
 
-def _pod_book(task: Task, detail: str) -> PodBook:
+def _pod_book(task: Task, details: Details) -> PodBook:
     warnings = list(task.traits.demand.warnings)
     nominated = task.nominated or (task.node if task.promised else task.book.nominated_node)
     if task.traits.gated:
         return PodBook(warnings=warnings, nominated_node=nominated)
-    reason, message = messages.pod_reason(task, detail)
+    reason, message = messages.pod_reason(task, details.of)
     return PodBook(reason=reason, message=message, nominated_node=nominated, warnings=warnings)
 
 

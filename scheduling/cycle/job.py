@@ -100,6 +100,9 @@ class Sums:
 class Job:
     """One PodGroup with its tasks in task order, and the counts that the gang rules ask for.
 
+    ``ready``, ``valid``, ``scheduled`` and ``done`` count the tasks of the sets of T-3, ``roles`` by role where roles
+    have minima.
+
     ``minimum`` is what the gang needs at least (minMember). ``turn_failed`` is true once an allocate turn of it ended
     without placement (Q-11a). ``refusal`` is why it was not admitted (Q-24a), ``event`` what is recorded for it
     (E-7, E-8, PG-4a). ``held_back`` jobs are not judged by enqueue (PG-4a); ``undone`` ones lose their bound members
@@ -124,6 +127,12 @@ class Job:
     settled: bool = False
     touched: bool = False
     sums: Sums | None = None
+    ready: int = 0
+    valid: int = 0
+    scheduled: int = 0
+    done: int = 0
+    pipelined: int = 0
+    pending: int = 0
     counts: dict[TaskStatus, int] = field(default_factory=dict)
     roles: dict[str, dict[TaskStatus, int]] = field(default_factory=dict)
     best_effort: dict[str, int] = field(default_factory=dict)
@@ -164,48 +173,34 @@ class Job:
         self._count(task, 1)
 
     def _count(self, task: Task, by: int) -> None:
-        self.counts[task.status] = self.counts.get(task.status, 0) + by
-        role = self.roles.setdefault(task.role, {})
-        role[task.status] = role.get(task.status, 0) + by
-        if task.status is TaskStatus.PENDING and task.traits.best_effort:
-            self.best_effort[task.role] = self.best_effort.get(task.role, 0) + by
+        status = task.status
+        self.counts[status] = self.counts.get(status, 0) + by
+        if self.group.min_task_member:
+            role = self.roles.setdefault(task.role, {})
+            role[status] = role.get(status, 0) + by
+        self.ready += by * (status in READY)
+        self.valid += by * (status in VALID)
+        self.scheduled += by * (status in SCHED)
+        self.done += by * (status in DONE)
+        if status is TaskStatus.PIPELINED:
+            self.pipelined += by
+        if status is TaskStatus.PENDING:
+            self.pending += by
+            if task.traits.best_effort:
+                self.best_effort[task.role] = self.best_effort.get(task.role, 0) + by
 
     def count(self, statuses: Iterable[TaskStatus]) -> int:
         """Return how many tasks have one of these statuses."""
         return sum(self.counts.get(status, 0) for status in statuses)
 
     def role_count(self, role: str, statuses: Iterable[TaskStatus]) -> int:
-        """Return how many tasks of a role have one of these statuses."""
+        """Return how many tasks of a role with a minimum have one of these statuses."""
         found = self.roles.get(role, {})
         return sum(found.get(status, 0) for status in statuses)
 
     @property
-    def ready(self) -> int:
-        return self.count(READY)
-
-    @property
-    def valid(self) -> int:
-        return self.count(VALID)
-
-    @property
-    def scheduled(self) -> int:
-        return self.count(SCHED)
-
-    @property
-    def done(self) -> int:
-        return self.count(DONE)
-
-    @property
-    def pipelined(self) -> int:
-        return self.counts.get(TaskStatus.PIPELINED, 0)
-
-    @property
-    def pending(self) -> int:
-        return self.counts.get(TaskStatus.PENDING, 0)
-
-    @property
     def pending_best_effort(self) -> int:
-        return sum(self.best_effort.values())
+        return sum(self.best_effort.values()) if self.best_effort else 0
 
     @property
     def releasing_with_node(self) -> int:
@@ -219,7 +214,7 @@ class Job:
     @property
     def at_rest(self) -> bool:
         """Tell whether there is nothing to do for it: all its tasks are on nodes, or have ended."""
-        return bool(self.tasks) and self.count(SCHED) == len(self.tasks)
+        return bool(self.tasks) and self.scheduled == len(self.tasks)
 
     def waiting(self) -> list[Task]:
         """Return the tasks that allocate may place, in task order."""

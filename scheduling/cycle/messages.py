@@ -5,7 +5,7 @@ The grammar is that of MSG-1 to MSG-7; entries of a histogram are sorted as stri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from scheduling.cycle.job import FitErrors, Job, Task
 from scheduling.objects import Queue
@@ -143,21 +143,21 @@ def _origin(job: Job) -> str:
     return f". Origin reason is: {text}" if text else ""
 
 
-def condition(job: Job) -> str:
-    """Return M-1."""
-    return f"{unready(job)}/{len(job.tasks)} tasks in gang unschedulable: {job_detail(job)}"
+def condition(job: Job, detail: str) -> str:
+    """Return M-1; ``detail`` is M-2."""
+    return f"{unready(job)}/{len(job.tasks)} tasks in gang unschedulable: {detail}"
 
 
-def event(job: Job) -> str:
-    """Return E-5: its first number is the count of Pending tasks."""
-    return f"{job.pending}/{len(job.tasks)} tasks in gang unschedulable: {job_detail(job)}"
+def event(job: Job, detail: str) -> str:
+    """Return E-5: its first number is the count of Pending tasks; ``detail`` is M-2."""
+    return f"{job.pending}/{len(job.tasks)} tasks in gang unschedulable: {detail}"
 
 
 # --- pods ---
 
 
-def pod_reason(task: Task, detail: str) -> tuple[str, str]:
-    """Return reason and message of a waiting pod's condition (POD-1). ``detail`` is M-2 of its job."""
+def pod_reason(task: Task, detail_of: Callable[[Job], str]) -> tuple[str, str]:
+    """Return reason and message of a waiting pod's condition (POD-1). ``detail_of`` gives M-2 of its job."""
     pod = f"Pod {task.pod.namespace}/{task.name}"
     if task.traits.refused:
         return UNSCHEDULABLE, task.traits.refused
@@ -169,4 +169,4 @@ def pod_reason(task: Task, detail: str) -> tuple[str, str]:
         return SCHEDULABLE, f"{pod} can possibly be assigned to {node}, once minAvailable is satisfied"
     if task.errors is not None:
         return UNSCHEDULABLE, fit_summary(task.errors)
-    return UNSCHEDULABLE, task.refusal or task.job.refusal or detail or ALL_UNAVAILABLE
+    return UNSCHEDULABLE, task.refusal or task.job.refusal or detail_of(task.job) or ALL_UNAVAILABLE

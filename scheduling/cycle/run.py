@@ -36,13 +36,14 @@ def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: in
     evict_leaving(session)
     promises.drop_hopeless(session)
     undo.undo_stuck(session)
-    groups = close.groups(session)
+    details = close.Details()
+    groups = close.groups(session, details)
     memo.end(groups)
     return CycleResult(
         gangs=session.gangs,
         evictions=session.evictions,
         groups=groups,
-        pods=close.pods(session),
+        pods=close.pods(session, details),
         promises=promises.standing(session),
         search_start=session.search_start,
     )

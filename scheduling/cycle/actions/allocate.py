@@ -59,7 +59,7 @@ class _Allocation:
                 self._tasks[job.key] = deque(job.waiting())
                 self._push(job)
         while self._queues and not self._session.full:
-            name = min(self._queues, key=lambda name: self._session.queue_order(self._session.queues[name]))
+            name = self._best_queue()
             queue = self._session.queues[name]
             if self._session.overused(queue) and not self._drop(queue):
                 del self._queues[name]
@@ -72,6 +72,11 @@ class _Allocation:
         for heap in self._queues.values():
             for _, job in heap:
                 job.deferred = True
+
+    def _best_queue(self) -> str:
+        if len(self._queues) == 1:
+            return next(iter(self._queues))
+        return min(self._queues, key=lambda name: self._session.queue_order(self._session.queues[name]))
 
     def _push(self, job: Job) -> None:
         heapq.heappush(self._queues.setdefault(job.queue.name, []), (self._session.job_order(job), job))

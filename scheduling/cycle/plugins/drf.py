@@ -11,6 +11,7 @@ from scheduling.cycle.job import Job, Task
 from scheduling.cycle.plugin import Plugin
 from scheduling.resources import Vector
 
+_NONE = Fraction(0)
 #: Shares this close are equal (Q-25).
 DELTA = Fraction(1, 1_000_000)
 
@@ -38,7 +39,10 @@ class DrfPlugin(Plugin):
         return found
 
     def _share(self, held: Vector) -> Fraction:
-        return max((Fraction(held.get(name, 0), value) for name, value in self._total.items()), default=Fraction(0))
+        total = self._total
+        return max(
+            (Fraction(value, total[name]) for name, value in held.items() if value and name in total), default=_NONE
+        )
 
     def allocated(self, task: Task) -> None:
         self._change(task, 1)

@@ -23,6 +23,7 @@ class QueuePlugin(Plugin):
 
     def opened(self) -> None:
         self.accounts = Accounts(self.session)
+        self._shares: dict[str, Fraction] = {}
         self.share_out()
 
     def share_out(self) -> None:
@@ -42,8 +43,11 @@ class QueuePlugin(Plugin):
 
     def queue_key(self, queue: Queue) -> Any:
         """Higher ``spec.priority``, then lower share (section 4.7)."""
-        account = self.account(queue.name)
-        return (-queue.priority, share(account.allocated, account.deserved))
+        found = self._shares.get(queue.name)
+        if found is None:
+            account = self.account(queue.name)
+            found = self._shares[queue.name] = share(account.allocated, account.deserved)
+        return (-queue.priority, found)
 
     def allocatable(self, task: Task) -> str:
         for account in self.chain(task.job.queue.name):
@@ -120,12 +124,15 @@ class QueuePlugin(Plugin):
         return True
 
     def allocated(self, task: Task) -> None:
-        for account in self.chain(task.job.queue.name):
-            change(account, task, 1)
+        self._change(task, 1)
 
     def deallocated(self, task: Task) -> None:
+        self._change(task, -1)
+
+    def _change(self, task: Task, by: int) -> None:
         for account in self.chain(task.job.queue.name):
-            change(account, task, -1)
+            change(account, task, by)
+            self._shares.pop(account.queue.name, None)
 
 
 def exact(vector: Mapping[str, int]) -> dict[str, Fraction]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from rules.cycle.build import Json, World, bare, created, gang, gpu, group, node, pod, queue
+
+from scheduling.config.parse import default_config
 
 TOO_MUCH = gpu(90000)
 WAITS: Json = {}
@@ -141,6 +145,17 @@ def test_a_topology_is_left_out_with_a_warning() -> None:
     the.effects()
     the.settle()
     assert the.book("g").event_message == "pod group is ready"
+
+
+def test_without_gang_there_is_no_condition() -> None:
+    """scheduling/PG-12, PG-6: the phase rule goes on, the event too"""
+    config = default_config()
+    tiers = tuple(tuple(option for option in tier if option.name != "gang") for tier in config.tiers)
+    the = World(node(), gang("g", 2, gpu(6000)), config=replace(config, tiers=tiers))
+    the.settle()
+    book = the.book("g")
+    assert (book.phase, book.unschedulable, book.scheduled) == ("Inqueue", None, False)
+    assert book.event_message.startswith("1/2 tasks in gang unschedulable: pod group is not ready, 1 Pending")
 
 
 # --- what stays outside ---
