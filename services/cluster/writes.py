@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from events.canonical import Json
 from events.kinds import BATCH_JOB, DAEMON_SET, NAMESPACE, NETWORK_POLICY, NODE, REPLICA_SET, SECRET, STATEFUL_SET, Kind
@@ -67,9 +67,11 @@ class Writes:
             meta["namespace"] = target.namespace
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = self._generated(kind, meta)
+        if not meta.get("name"):
+            _nameless(kind)
         if meta.get("resourceVersion") and not request.as_written:
             raise bad_request("resourceVersion should not be set on objects to be created")
-        self._namespace(target, meta.get("name") or "")
+        self._namespace(target, meta["name"])
         if not request.as_written:
             _disown(kind, item)
         item = self._complete(kind, item)
@@ -260,6 +262,12 @@ def preconditions(kind: Kind, name: str, wanted: Json, old: Json) -> None:
     if uid and uid != found:
         raise conflict(kind, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}")
     same_version(kind, name, wanted, old)
+
+
+def _nameless(kind: Kind) -> NoReturn:
+    problems = Problems()
+    problems.required("metadata.name", "name or generateName is required")
+    raise problems.refusal(kind, "")
 
 
 def _disown(kind: Kind, item: Json) -> None:

@@ -1,0 +1,340 @@
+"""The store: versions, uids, histories, raw writes, faults, and what survives on disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.kube_objects import config, maps
+from support.kube_wire import Kube
+
+from adapters.clock import ManualClock
+from events.kinds import CONFIG_MAP, NODE, POD, QUEUE
+from services.cluster.cluster import EmbeddedCluster
+from services.cluster.http import PortInUse, port_of
+from services.cluster.persistence import SqliteBacking
+from services.cluster.routes import Request
+from services.cluster.store import Store, derived_uid, random_uid
+from services.cluster.watches import Watch
+
+START_MS = 1_767_225_600_000
+
+
+def store(history_max: int = 20_000) -> Store:
+    return Store(ManualClock(START_MS), derived_uid, history_max=history_max)
+
+
+def item(name: str, **meta: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default", **meta}}
+
+
+def everything(_: Any) -> bool:
+    return True
+
+
+def watch(held: Store, version: int | None = None, client: str = "") -> Watch:
+    return Watch(held, CONFIG_MAP, "", "", everything, version, client)
+
+
+def lines(watching: Watch) -> list[tuple[str, str]]:
+    return [(type_, found["metadata"].get("name", "")) for type_, found in watching.take()]
+
+
+def test_versions_count_up_by_one_and_past_what_came_along() -> None:
+    held = store()
+    assert held.put(CONFIG_MAP, item("a"))["metadata"]["resourceVersion"] == "1"
+    assert held.put(CONFIG_MAP, item("b", resourceVersion="500"))["metadata"]["resourceVersion"] == "500"
+    assert held.put(CONFIG_MAP, item("c"))["metadata"]["resourceVersion"] == "501"
+    assert held.put(CONFIG_MAP, item("d", resourceVersion="7"))["metadata"]["resourceVersion"] == "7"
+    assert held.put(CONFIG_MAP, item("e", resourceVersion="odd"))["metadata"]["resourceVersion"] == "odd"
+    assert held.put(CONFIG_MAP, item("f"))["metadata"]["resourceVersion"] == "504"
+
+
+def test_uids_follow_kind_namespace_name_and_count() -> None:
+    first, second = store(), store()
+    one = first.put(CONFIG_MAP, item("a"))["metadata"]["uid"]
+    assert second.put(CONFIG_MAP, item("a"))["metadata"]["uid"] == one
+    first.remove(CONFIG_MAP, "default", "a")
+    again = first.put(CONFIG_MAP, item("a"))["metadata"]["uid"]
+    assert again != one
+    assert uuid.UUID(one).version == 5
+    assert first.put(CONFIG_MAP, item("b"))["metadata"]["uid"] not in (one, again)
+    assert uuid.UUID(random_uid("Pod", "a", "b", 1)).version == 4
+
+
+def test_put_keeps_what_a_server_would_own() -> None:
+    given_ = item("a", uid="u", creationTimestamp="2020-01-01T00:00:00Z", deletionTimestamp="2021-01-01T00:00:00Z")
+    meta = store().put(CONFIG_MAP, given_)["metadata"]
+    assert (meta["uid"], meta["creationTimestamp"]) == ("u", "2020-01-01T00:00:00Z")
+    assert meta["deletionTimestamp"] == "2021-01-01T00:00:00Z"
+    assert store().put(CONFIG_MAP, item("a"))["metadata"]["creationTimestamp"] == "2026-01-01T00:00:00Z"
+
+
+def test_replace_keeps_the_identity_unless_another_is_given() -> None:
+    held = store()
+    old = held.put(CONFIG_MAP, item("a"))["metadata"]
+    same = held.replace(CONFIG_MAP, item("a"))["metadata"]
+    assert (same["uid"], same["creationTimestamp"]) == (old["uid"], old["creationTimestamp"])
+    assert held.replace(CONFIG_MAP, item("a", uid="other"))["metadata"]["uid"] == "other"
+    assert [entry.type for entry in held.history(CONFIG_MAP).entries] == ["ADDED", "MODIFIED", "MODIFIED"]
+
+
+def test_items_are_ordered_and_by_namespace() -> None:
+    held = store()
+    for namespace, name in (("b", "x"), ("a", "z"), ("a", "y"), ("ab", "w")):
+        held.put(CONFIG_MAP, item(name, namespace=namespace))
+    assert [found["metadata"]["name"] for found in held.items(CONFIG_MAP)] == ["y", "z", "w", "x"]
+    assert [found["metadata"]["name"] for found in held.items(CONFIG_MAP, "a")] == ["y", "z"]
+    assert held.items(CONFIG_MAP, "none") == []
+
+
+def test_a_watch_sees_each_event_once_in_order() -> None:
+    held = store()
+    held.put(CONFIG_MAP, item("a"))
+    watching = watch(held, held.version)
+    held.put(CONFIG_MAP, item("b"))
+    assert lines(watching) == [("ADDED", "b")]
+    held.replace(CONFIG_MAP, item("b"))
+    held.remove(CONFIG_MAP, "default", "a")
+    assert lines(watching) == [("MODIFIED", "b"), ("DELETED", "a")]
+    assert lines(watching) == []
+    assert lines(watch(held)) == [("ADDED", "b")]
+
+
+def test_a_watch_from_before_the_window_is_410() -> None:
+    held = store(history_max=10)
+    for number in range(25):
+        held.put(CONFIG_MAP, item(f"a{number}"))
+    old = watch(held, 1)
+    [(type_, found)] = old.take()
+    assert (type_, found["code"], found["reason"]) == ("ERROR", 410, "Expired")
+    assert old.ended
+    assert len(lines(watch(held, 23))) == 2
+
+
+def test_a_watch_that_fell_behind_is_410() -> None:
+    held = store(history_max=10)
+    watching = watch(held)
+    for number in range(25):
+        held.put(CONFIG_MAP, item(f"a{number}"))
+    [(type_, found)] = watching.take()
+    assert (type_, found["code"]) == ("ERROR", 410)
+
+
+@given(st.lists(st.sampled_from(["put", "replace", "remove"]), max_size=40), st.integers(0, 40))
+def test_a_watch_from_any_version_leads_to_what_is_there(steps: list[str], start: int) -> None:
+    held = store()
+    seen: dict[str, Any] = {}
+    watching: Watch | None = None
+    for number, step in enumerate(steps):
+        if number == start:
+            seen = {found["metadata"]["name"]: found for found in held.items(CONFIG_MAP)}
+            watching = watch(held, held.version)
+        name = f"a{number % 3}"
+        if step == "remove":
+            held.remove(CONFIG_MAP, "default", name)
+        elif step == "put" or held.get(CONFIG_MAP, "default", name) is None:
+            held.put(CONFIG_MAP, item(name))
+        else:
+            held.replace(CONFIG_MAP, item(name))
+    for type_, found in watching.take() if watching is not None else []:
+        if type_ == "DELETED":
+            seen.pop(found["metadata"]["name"])
+        else:
+            seen[found["metadata"]["name"]] = found
+    if watching is not None:
+        assert [seen[name] for name in sorted(seen)] == held.items(CONFIG_MAP)
+
+
+# Faults.
+
+
+def test_an_emitted_event_is_seen_by_open_watches_and_changes_nothing() -> None:
+    held = store()
+    held.put(CONFIG_MAP, item("a"))
+    watching, other = watch(held, held.version, "watcher"), watch(held, held.version, "controller")
+    version = held.version
+    held.emit(CONFIG_MAP, "MODIFIED", item("a", resourceVersion="1"), "watcher")
+    assert held.version == version
+    assert lines(watching) == [("MODIFIED", "a")]
+    assert lines(other) == []
+    assert lines(watch(held, version)) == []
+    held.emit(CONFIG_MAP, "DELETED", item("ghost"))
+    assert lines(watching) == lines(other) == [("DELETED", "ghost")]
+
+
+@pytest.mark.parametrize(("code", "reason"), [(410, "Expired"), (500, "InternalError")])
+def test_a_broken_watch_ends_with_an_error(code: int, reason: str) -> None:
+    held = store()
+    watching = watch(held, held.version)
+    held.break_watch(CONFIG_MAP, code)
+    held.put(CONFIG_MAP, item("after"))
+    [(type_, found)] = watching.take()
+    assert (type_, found["kind"], found["code"], found["reason"]) == ("ERROR", "Status", code, reason)
+    assert watching.ended
+    assert watching.take() == []
+
+
+def test_a_bookmark() -> None:
+    held = store()
+    watching = watch(held, held.version)
+    held.bookmark(CONFIG_MAP, "77")
+    [(type_, found)] = watching.take()
+    assert (type_, found["metadata"]["resourceVersion"]) == ("BOOKMARK", "77")
+
+
+async def test_the_next_list_can_be_given() -> None:
+    cluster = EmbeddedCluster(ManualClock(START_MS), derived_uid)
+    cluster.put(item("a"))
+    cluster.api.reads.override(CONFIG_MAP, [item("ghost")], "watcher")
+
+    async def listed(client: str) -> list[str]:
+        return [found["metadata"]["name"] for found in (await cluster.direct(client).list(CONFIG_MAP)).items]
+
+    assert await listed("other") == ["a"]
+    assert await listed("watcher") == ["ghost"]
+    assert await listed("watcher") == ["a"]
+
+
+async def test_accepted_bindings_are_counted_with_their_node() -> None:
+    cluster = EmbeddedCluster(ManualClock(START_MS), derived_uid)
+    cluster.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
+    for name in ("a", "b"):
+        cluster.put({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "uid": name}, "spec": {}})
+    api = cluster.direct()
+    await api.bind("default", "a", {"metadata": {"name": "a"}, "target": {"name": "n1"}})
+    await api.bind("default", "b", {"metadata": {"name": "b"}, "target": {"name": "gone"}})
+    assert [(found.node, found.node_existed) for found in cluster.store.bindings["a"]] == [("n1", True)]
+    assert [(found.node, found.node_existed) for found in cluster.store.bindings["b"]] == [("gone", False)]
+
+
+# The direct port.
+
+
+async def test_what_the_direct_port_gives_cannot_change_the_cluster() -> None:
+    cluster = EmbeddedCluster(ManualClock(START_MS), derived_uid)
+    api = cluster.direct()
+    watching = await api.watch(CONFIG_MAP, "")
+    made = await api.create(CONFIG_MAP, config("a", k="v"))
+    made["data"]["k"] = "changed"
+    (await api.get(CONFIG_MAP, "default", "a"))["data"]["k"] = "changed"
+    (await api.list(CONFIG_MAP)).items[0]["data"]["k"] = "changed"
+    events = await watching.next(wait=False)
+    assert events is not None
+    events[0].object["data"]["k"] = "changed"
+    assert (await api.get(CONFIG_MAP, "default", "a"))["data"] == {"k": "v"}
+    await watching.close()
+    assert await watching.next(wait=True) is None
+
+
+async def test_apply_creates_as_written_and_merges() -> None:
+    cluster = EmbeddedCluster(ManualClock(START_MS), derived_uid)
+    api = cluster.direct()
+    pod = {
+        "metadata": {"name": "a", "uid": "mine", "labels": {"l": "1"}}, "status": {"phase": "Running"},
+        "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "x"}]},
+    }  # fmt: skip
+    made = api.apply(POD, pod)
+    assert (made["metadata"]["uid"], made["status"]["phase"], made["spec"]["nodeName"]) == ("mine", "Running", "n")
+    pod["metadata"] = {"name": "a", "labels": {"m": "2"}}
+    again = api.apply(POD, pod)
+    assert (again["metadata"]["uid"], again["metadata"]["labels"]) == ("mine", {"l": "1", "m": "2"})
+    node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1"}}}
+    api.apply(NODE, node)
+    node["status"] = {"allocatable": {"cpu": "2"}}
+    assert api.apply(NODE, node)["status"]["allocatable"] == {"cpu": "2"}
+
+
+# From the start, on disk, on a port.
+
+
+def test_what_is_there_from_the_start() -> None:
+    held = EmbeddedCluster(ManualClock(START_MS), derived_uid).store
+    queues = {found["metadata"]["name"]: found["spec"] for found in held.items(QUEUE)}
+    assert (queues["root"]["reclaimable"], queues["root"]["weight"], "parent" in queues["root"]) == (False, 1, False)
+    assert (queues["default"]["reclaimable"], queues["default"]["parent"]) == (True, "root")
+
+
+def test_objects_and_versions_survive_a_restart(tmp_path: Path) -> None:
+    first = EmbeddedCluster(ManualClock(START_MS), derived_uid, tmp_path)
+    first.put(item("kept"))
+    first.put(item("gone"))
+    first.remove(CONFIG_MAP, "default", "gone")
+    version, kept = first.store.version, first.store.get(CONFIG_MAP, "default", "kept")
+    first.close()
+    second = EmbeddedCluster(ManualClock(START_MS), derived_uid, tmp_path)
+    assert second.store.version == version
+    assert second.store.get(CONFIG_MAP, "default", "kept") == kept
+    assert second.store.get(CONFIG_MAP, "default", "gone") is None
+    early = second.api.watch(Request("GET", "/api/v1/configmaps", {"resourceVersion": str(version - 1)}))
+    assert early.take()[0][1]["code"] == 410
+    late = second.api.watch(Request("GET", "/api/v1/configmaps", {"resourceVersion": str(version)}))
+    second.put(item("new"))
+    assert [type_ for type_, _ in late.take()] == ["ADDED"]
+    second.close()
+
+
+def test_a_file_of_another_time_loads_what_it_knows(tmp_path: Path) -> None:
+    backing = SqliteBacking(tmp_path / "cluster.db")
+    backing.save(CONFIG_MAP, ("default", "a"), item("a", resourceVersion="3"), 3)
+    backing._connection.execute("INSERT INTO objects VALUES ('v9', 'Widget', '', 'w', '{}')")
+    backing.close()
+    cluster = EmbeddedCluster(ManualClock(START_MS), derived_uid, tmp_path)
+    assert cluster.store.get(CONFIG_MAP, "default", "a") is not None
+    cluster.close()
+
+
+async def test_a_taken_port_is_said_clearly() -> None:
+    cluster = EmbeddedCluster(ManualClock(START_MS), derived_uid)
+    runner = await cluster.serve(0)
+    try:
+        with pytest.raises(PortInUse, match=f"port {port_of(runner)} on 127.0.0.1 is in use"):
+            await cluster.serve(port_of(runner))
+    finally:
+        await runner.cleanup()
+
+
+SERVER = """
+import asyncio, sys
+from pathlib import Path
+from adapters.clock import SystemClock
+from services.cluster.cluster import EmbeddedCluster
+from services.cluster.http import port_of
+
+async def main():
+    runner = await EmbeddedCluster(SystemClock(), data=Path(sys.argv[1])).serve(0)
+    print(port_of(runner), flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+def serving(data: Path) -> tuple[subprocess.Popen[str], Kube]:
+    process = subprocess.Popen([sys.executable, "-c", SERVER, str(data)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, Kube(f"http://127.0.0.1:{int(process.stdout.readline())}")
+
+
+def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
+    acknowledged: list[str] = []
+    for round_ in range(3):
+        process, kube = serving(tmp_path)
+        try:
+            found = {entry["metadata"]["name"] for entry in kube.ok("GET", maps("default"))["items"]}
+            assert set(acknowledged) <= found
+            for number in range(20):
+                name = f"c-{round_}-{number}"
+                kube.ok("POST", maps("default"), config(name))
+                acknowledged.append(name)
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
+            process.communicate()
