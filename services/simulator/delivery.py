@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from adapters.cluster.port import ApiError
 from events import names
@@ -22,6 +23,8 @@ from services.simulator.truth import split
 #: What the service writes on a pod; it stays where a new form of the pod does not set it.
 _KEPT_NOTES = (*CLAIM_KEYS, names.GPU_INDEX, names.PREDICATE_TIME, names.GROUP_NAME)
 _KEPT_STATUS = (POD, POD_GROUP, QUEUE, VOLCANO_JOB)
+Event: TypeAlias = tuple[str, Json]  # type and object of a watch event
+
 #: The faults of a watch are meant for the watcher; the controllers have watches of their own.
 WATCHER = "watcher"
 
@@ -32,39 +35,41 @@ class Delivery:
     def __init__(self, store: Store, front_door: DirectApi) -> None:
         self.store, self._front_door = store, front_door
         self.refusals: dict[str, str] = {}
-        self._added: dict[int, list[Json]] = {}
+        self._shown: dict[int, list[Event]] = {}
         self._deleted: dict[int, list[Json]] = {}
 
     def begin(self, documents: Sequence[Document]) -> None:
         """Bring about what is there from the start: the two queues and every namespace that a document uses."""
         objects = [item for document in documents if document.number for item in document.objects()]
         held = {reference(item) for item in objects}
+        used = {"default", *map(namespace_of, objects)} - {""}
         for name in ("root", "default"):
             if f"Queue/{name}" not in held:
                 spec = {"weight": 1, "reclaimable": name == "default"}
                 self._put(QUEUE, {"metadata": {"name": name}, "spec": spec, "status": {"state": "Open"}})
-        for name in sorted({"default", *map(namespace_of, objects)} - {""}):
-            if f"Namespace/{name}" not in held:
-                self._put(NAMESPACE, {"metadata": {"name": name}})
+        for name in sorted(used):
+            self._put(NAMESPACE, {"metadata": {"name": name}})
 
     # --- objects as they are ---
 
     def add(self, document: Document) -> None:
         """The objects are there from now on, exactly as written, and the watch says ADDED."""
-        self._added[document.number] = [self._put(kind_of(item), item) for item in document.objects()]
+        self._shown[document.number] = [("ADDED", self._put(kind_of(item), item)) for item in document.objects()]
 
     def _put(self, kind: Kind, item: Json) -> Json:
         return self.store.put(kind, _complete(kind, item))
 
     def modify(self, document: Document) -> None:
         """The full new form of existing objects; what the service wrote stays unless it is another object by uid."""
+        shown: list[Event] = []
         for item in document.objects():
             kind, namespace, name = split(reference(item))
             old = self.store.get(kind, namespace, name)
             new = copy.deepcopy(item)
             if old is not None and _same_uid(new, old):
                 _keep(kind, new, old)
-            self.store.replace(kind, _complete(kind, new))
+            shown.append(("MODIFIED", self.store.replace(kind, _complete(kind, new))))
+        self._shown[document.number] = shown
 
     def patch(self, name: str, merge: Json) -> str:
         """Apply a JSON merge patch to an object as it is now; return what is wrong, empty if nothing."""
@@ -102,35 +107,38 @@ class Delivery:
     def apply(self, document: Document) -> list[str]:
         """Apply the objects as kubectl would; return the refusals, a text each."""
         refused: list[str] = []
+        shown: list[Event] = []
         for item in document.objects():
             name = reference(item)
             try:
-                self._front_door.apply(kind_of(item), copy.deepcopy(item))
+                shown.append(("ADDED", self._front_door.apply(kind_of(item), copy.deepcopy(item))))
             except ApiError as error:
                 self.refusals[name] = error.message
                 refused.append(f"{name}: {error.message}" if document.is_list else error.message)
             else:
                 self.refusals.pop(name, None)
+        self._shown[document.number] = shown
         return refused
 
     # --- events that come again, late or never ---
 
     def stale(self, document: Document) -> None:
         """An older form is delivered as MODIFIED with its old resourceVersion."""
-        for item in self._forms(document, self._added):
+        for _, item in self._events(document):
             self.store.emit(kind_of(item), "MODIFIED", item, WATCHER)
 
     def redeliver(self, document: Document, verb: str) -> None:
         """The very event that was delivered for a document comes once more."""
-        forms = self._forms(document, self._added if verb == "add" else self._deleted)
-        for item in forms:
-            self.store.emit(kind_of(item), "ADDED" if verb == "add" else "DELETED", item, WATCHER)
+        events = self._events(document) if verb == "add" else [("DELETED", item) for item in self._gone(document)]
+        for type_, item in events:
+            self.store.emit(kind_of(item), type_, item, WATCHER)
 
-    def _forms(self, document: Document, delivered: dict[int, list[Json]]) -> list[Json]:
-        """Return a document's objects as they were delivered, else as they are written."""
-        if document.number in delivered:
-            return delivered[document.number]
-        return [_complete(kind_of(item), item) for item in document.objects()]
+    def _events(self, document: Document) -> list[Event]:
+        """Return a document's objects as they were delivered last, else as they are written."""
+        return self._shown.get(document.number) or [("ADDED", item) for item in _completed(document)]
+
+    def _gone(self, document: Document) -> list[Json]:
+        return self._deleted.get(document.number) or _completed(document)
 
     def relist(self, kind: Kind, documents: Sequence[Document]) -> None:
         """From now on there are exactly these objects of a kind; the watcher learns it from its next list."""
@@ -141,6 +149,10 @@ class Delivery:
         for key, item in wanted.items():
             if self.store.get(kind, *key) is None:
                 self._put(kind, item)
+
+
+def _completed(document: Document) -> list[Json]:
+    return [_complete(kind_of(item), item) for item in document.objects()]
 
 
 def _complete(kind: Kind, item: Json) -> Json:

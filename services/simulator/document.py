@@ -6,7 +6,7 @@ namespaced object without a namespace is in ``default``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,15 +84,23 @@ def reference(item: Json) -> str:
     return "/".join(part for part in parts if part)
 
 
+def named(item: Json) -> bool:
+    """Tell whether an object's reference can be told: it may not have been checked yet."""
+    meta = item.get("metadata")
+    known = kinds.kind_of(str(item.get("apiVersion")), str(item.get("kind")))
+    return known is not None and isinstance(meta, dict) and isinstance(meta.get("name"), str)
+
+
 def references(document: Document) -> Iterator[str]:
     """Yield the references of a document's objects, as far as they can be told."""
-    for item in document.objects():
-        meta = item.get("metadata")
-        known = kinds.kind_of(str(item.get("apiVersion")), str(item.get("kind")))
-        if known and isinstance(meta, dict) and isinstance(meta.get("name"), str):
-            yield reference(item)
+    for item in filter(named, document.objects()):
+        yield reference(item)
 
 
-def holders(documents: tuple[Document, ...], name: str) -> list[int]:
-    """Return the numbers of the documents that hold the object of this name."""
-    return [document.number for document in documents if document.number and name in references(document)]
+def holders(documents: Iterable[Document]) -> dict[str, list[int]]:
+    """Return, for each object that documents hold, the numbers of the documents that hold it."""
+    found: dict[str, list[int]] = {}
+    for document in documents:
+        for name in references(document) if document.number else ():
+            found.setdefault(name, []).append(document.number)
+    return found

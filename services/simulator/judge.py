@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
-from services.simulator.document import Document
+from services.simulator import possible
+from services.simulator.document import Document, holders
 
 
 @dataclass
@@ -20,6 +22,21 @@ class Judge:
     documents: tuple[Document, ...] = ()
     problems: list[tuple[str, str]] = field(default_factory=list)
     used: set[int] = field(default_factory=set)
+
+    @cached_property
+    def numbers(self) -> frozenset[int]:
+        """The numbers that steps may use."""
+        return frozenset(document.number for document in self.documents if document.number)
+
+    @cached_property
+    def holders(self) -> dict[str, list[int]]:
+        """Which documents hold the object of a name."""
+        return holders(self.documents)
+
+    @cached_property
+    def possible(self) -> frozenset[str]:
+        """The names of all objects that documents hold or controllers make from them."""
+        return frozenset(possible.references(self.documents))
 
     def say(self, at: str, text: str) -> None:
         self.problems.append((at, text))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from events.canonical import Json
-from services.simulator.document import Document, namespace_of, reference
+from services.simulator.document import Document, named, namespace_of, reference
 
 _REPLICAS_MAX = 10_000
 
@@ -19,7 +19,7 @@ def references(documents: Iterable[Document]) -> dict[str, str]:
     found: dict[str, str] = {"Queue/default": "", "Queue/root": ""}
     for document in documents:
         if document.number:
-            for item in document.objects():
+            for item in filter(named, document.objects()):
                 origin = reference(item)
                 for made in _made_from(item):
                     found.setdefault(made, origin)
@@ -32,15 +32,22 @@ def _made_from(item: Json) -> Iterator[str]:
     if namespace:
         yield f"Namespace/{namespace}"
     if item["kind"] == "Pod":
-        owners = [owner for owner in meta.get("ownerReferences") or [] if owner.get("controller")]
+        listed = meta.get("ownerReferences")
+        owners = [owner for owner in listed if _controls(owner)] if isinstance(listed, list) else []
         uid = owners[0].get("uid") if owners else meta.get("uid")
         if uid:
             yield f"PodGroup/{namespace}/podgroup-{uid}"
     elif item["kind"] == "Job":
         if meta.get("uid"):
             yield f"PodGroup/{namespace}/{meta['name']}-{meta['uid']}"
-        for index, task in enumerate((item.get("spec") or {}).get("tasks") or []):
+        spec = item.get("spec")
+        tasks = spec.get("tasks") if isinstance(spec, dict) else None
+        for index, task in enumerate(tasks if isinstance(tasks, list) else []):
             yield from _pods_of(namespace, meta["name"], index, task)
+
+
+def _controls(owner: Any) -> bool:
+    return isinstance(owner, dict) and owner.get("controller") is True
 
 
 def _pods_of(namespace: str, job: str, index: int, task: Any) -> Iterator[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,15 @@ class Play:
 
     def document(self, ref: int | str) -> Document:
         """Return the document of this number, or the one that holds the object of this name."""
-        number = ref if isinstance(ref, int) else holders(self.documents, ref)[0]
-        return next(document for document in self.documents if document.number == number)
+        return self._numbered[ref if isinstance(ref, int) else self._holders[ref][0]]
+
+    @cached_property
+    def _numbered(self) -> dict[int, Document]:
+        return {document.number: document for document in self.documents}
+
+    @cached_property
+    def _holders(self) -> dict[str, list[int]]:
+        return holders(self.documents)
 
 
 def read_plays(paths: Sequence[str], *, together: bool = False) -> list[Play]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from services.simulator import clocktext
 from services.simulator.crashpoints import CRASH_POINTS
-from services.simulator.document import holders
 from services.simulator.itemshapes import check_items
 from services.simulator.judge import Check, Judge, flag, is_whole, join, list_of, map_of, one_of, shape, text, whole
 from services.simulator.judge import anything as _anything
@@ -22,12 +21,12 @@ ROLES = ("scheduler", "binder", "watcher", "controller", "all")
 def document_ref(value: Any, at: str, judge: Judge) -> None:
     """A document by its number or by the object in it; notes that it is used."""
     if is_whole(value):
-        if any(document.number == value for document in judge.documents if document.number):
+        if value in judge.numbers:
             judge.used.add(value)
         else:
             judge.say(at, f"there is no document {value}")
     elif isinstance(value, str):
-        found = holders(judge.documents, value)
+        found = judge.holders.get(value, [])
         if len(found) == 1:
             judge.used.add(found[0])
         elif found:
@@ -36,6 +35,12 @@ def document_ref(value: Any, at: str, judge: Judge) -> None:
             judge.say(at, f"no document holds {value}")
     else:
         judge.say(at, "must be the number of a document, or Kind/namespace/name")
+
+
+def _deleted(value: Any, at: str, judge: Judge) -> None:
+    """A document, or the name of an object that a controller makes from one."""
+    if not isinstance(value, str) or value in judge.holders or value not in judge.possible:
+        document_ref(value, at, judge)
 
 
 def _settle(value: Any, at: str, judge: Judge) -> None:
@@ -82,7 +87,7 @@ VERBS: dict[str, Check] = {
     "apply": _DOCUMENTS,
     "modify": document_ref,
     "patch": shape({"object": object_name, "merge": map_of(_anything)}),
-    "delete": document_ref,
+    "delete": _deleted,
     "finish": _POD_PHASE,
     "podPhase": _POD_PHASE,
     "settle": _settle,
