@@ -109,7 +109,11 @@ class Session:
 
     def job_order(self, job: Job) -> tuple[Any, ...]:
         """Return a job's place (section 4.7): plugins, then older, then ``<ns>/<pg>``. It changes with placements."""
-        return (*(plugin.job_key(job) for plugin in self.plugins("job_key")), job.group.created, job.key)
+        return (*self.job_rank(job), job.group.created, job.key)
+
+    def job_rank(self, job: Job) -> tuple[Any, ...]:
+        """Return a job's place as far as plugins tell it."""
+        return tuple(plugin.job_key(job) for plugin in self.plugins("job_key"))
 
     def task_order(self, task: Task) -> tuple[Any, ...]:
         """Return a task's place in its job (section 4.7)."""

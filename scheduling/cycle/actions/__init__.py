@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from scheduling.cycle.actions import allocate, backfill, enqueue, preempt, reclaim
+from scheduling.cycle.actions import allocate, backfill, enqueue, gangpreempt, gangreclaim, preempt, reclaim
 from scheduling.cycle.session import Session
 
 ACTIONS: Final[Mapping[str, Callable[[Session], None]]] = {
@@ -14,4 +14,6 @@ ACTIONS: Final[Mapping[str, Callable[[Session], None]]] = {
     "backfill": backfill.execute,
     "preempt": preempt.execute,
     "reclaim": reclaim.execute,
+    "gangpreempt": gangpreempt.execute,
+    "gangreclaim": gangreclaim.execute,
 }

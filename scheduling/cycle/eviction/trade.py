@@ -97,6 +97,21 @@ class Trade:
             self._rules.failed.add(kind)
         return False
 
+    def evict(self, task: Task, victim: Task) -> None:
+        """Make a victim go, for a task of the job."""
+        self._statement.evict(victim, self._evicted(task, victim))
+
+    @property
+    def places(self) -> int:
+        """How many tasks have a place by it."""
+        return len(self._statement.places)
+
+    def take_free(self, task: Task) -> None:
+        """Find a place for a task where nobody must go any more."""
+        free = None if self._session.prepare(task) else self._free(task)
+        if free is not None:
+            self._put(task, free)
+
     def _free(self, task: Task) -> Candidate | None:
         if self._session.allocatable(task):
             return None
@@ -139,7 +154,7 @@ class Trade:
 
     def close(self) -> bool:
         """Commit if somebody goes and the job becomes pipelined; else undo everything. Tell which."""
-        if not self._statement.evicted or not self._complete():
+        if not self._statement.evicted or not self.complete:
             self._statement.discard()
             return False
         for task in self._statement.places:
@@ -150,7 +165,8 @@ class Trade:
         self._statement.commit(self._job)
         return True
 
-    def _complete(self) -> bool:
+    @property
+    def complete(self) -> bool:
         """Tell whether the job becomes pipelined, and nobody says no: sla's yes makes no gang whole."""
         plugins = self._session.plugins("pipelined")
         return self._session.pipelined(self._job) and all(p.pipelined(self._job) is not Vote.NO for p in plugins)
