@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -65,12 +66,17 @@ class Recorder:
         sent = False
         while self._queue:
             part = [self._queue.popleft() for _ in range(min(self._parallel, len(self._queue)))]
-            answers = await asyncio.gather(*(self._sent(event) for event in part))
+            answers = await self._all(part)
             self._queue.extendleft(event for event, done in reversed(list(zip(part, answers, strict=True))) if not done)
             sent |= any(answers)
             if not all(answers):
                 break
         return sent
+
+    async def _all(self, part: Sequence[_Pending]) -> list[bool]:
+        if len(part) == 1:
+            return [await self._sent(part[0])]
+        return await asyncio.gather(*(self._sent(event) for event in part))
 
     async def _sent(self, event: _Pending) -> bool:
         """Send one event; False if no answer came. A final no (a namespace that is going away) loses the event only."""
