@@ -158,7 +158,7 @@ def min_resources(session: Session, job: Job) -> dict[str, int] | None:
     least = {name: value for name, value in resources.vector(written).items() if name != env.percentage_name}
     if session.raw or not job.group.automatic or not job.tasks:
         return least
-    first = next((task for task in job.tasks if task.status is TaskStatus.PENDING), job.tasks[0])
+    first = min(job.tasks, key=lambda task: (bool(task.traits.refused), task.status is not TaskStatus.PENDING))
     for name in (env.memory_name, env.cores_name):
         value = first.traits.asked.get(name, 0) * job.minimum
         if value:

@@ -30,7 +30,7 @@ def undo_hopeless(session: Session) -> None:
 def undo_stuck(session: Session) -> None:
     """After the actions: undo what was refused and finds no place for its missing members."""
     for job in session.jobs.values():
-        if job.turn_failed and not job.undone and _incomplete(job):
+        if job.turn_failed and not job.undone and _incomplete(job) and not session.invalid(job):
             _undo(session, job)
 
 

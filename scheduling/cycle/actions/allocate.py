@@ -166,7 +166,8 @@ class _Allocation:
         """
         if task.refusal or (task.errors is not None and task.errors.text):
             return True
-        job.failed_roles.add(task.role)
+        if not task.traits.refused:
+            job.failed_roles.add(task.role)
         if job.minimum >= len(job.tasks):
             return False
         if job.minimum < job.role_minimum:

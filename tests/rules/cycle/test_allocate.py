@@ -61,6 +61,18 @@ def test_a_role_that_failed_is_skipped_for_the_rest_of_the_cycle() -> None:
     assert plain.said("p-1").message.startswith("0/1 nodes are unavailable: 1 hami-vgpuDeviceSharing error.")
 
 
+def test_a_pod_that_may_never_run_fails_nobody_else_of_its_role() -> None:
+    """devices/R-9a, scheduling/AL-7"""
+    world = World(node(), gang("g", 2, gpu(1000), 1))
+    bad = world.objects["Pod", "uid-pod-g-worker-0"]
+    asked = gpu(1000, 101)
+    bad["spec"]["containers"][0]["resources"] = {"limits": asked, "requests": asked}
+    world.see(bad)
+    world.settle()
+    assert world.nodes_of("g-worker-0", "g-worker-1") == ["", "a"]
+    assert world.said("g-worker-0").message == "invalid volcano.sh/vgpu-cores 101 in container c0"
+
+
 def test_a_gang_with_roles_goes_on_while_the_failed_role_has_its_minimum() -> None:
     """scheduling/AL-8, PG-10: two of the big role fit, the small one is placed nevertheless"""
     spec = {"minTaskMember": {"big": 1, "small": 1}}

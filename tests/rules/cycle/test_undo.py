@@ -45,6 +45,19 @@ def test_a_member_that_finds_no_place_undoes_the_gang_at_once() -> None:
     assert evicted(world) == [("g-worker-0", "gang incomplete")]
 
 
+def test_a_gang_whose_member_is_deleted_waits_for_the_next_one() -> None:
+    """scheduling/F-2: it is not tried while it is too small"""
+    world = World(node("a"), node("b"), gang("g", 2, gpu(6000)))
+    world.step()
+    world.effects(refuse=("g-worker-1",))
+    world.delete("g-worker-1")
+    world.settle()
+    assert world.on("g-worker-0") == "a"
+    world.see(pod("g-worker-2", "g", gpu(6000)))
+    world.settle()
+    assert world.nodes_of("g-worker-0", "g-worker-2") == ["a", "b"]
+
+
 def test_a_gang_that_ran_keeps_its_members() -> None:
     """scheduling/F-9"""
     world = World(node("a"), node("b"), gang("g", 2, gpu(6000)))
