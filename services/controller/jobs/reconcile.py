@@ -129,7 +129,8 @@ def _sync(world: World, job: VolcanoJob, pods: Sequence[Json], now_ms: int, keys
     group = world.get(POD_GROUP, job.namespace, job.group_name)
     actions += _group(world, job, group)
     if group is not None and group_phase(group) != "Pending":
-        actions += _missing(job, world, pods) + _surplus(job, pods)
+        actions += _missing(job, pods)
+    actions += _surplus(job, pods)
     counts = job_status.count(pods)
     patch = _status(job, phases.after(job, counts), counts, now_ms, marks=plugins.marks(job) | volumes.marks(job))
     return [*actions, *([patch] if patch.merge["status"] else [])]
@@ -162,7 +163,7 @@ def _failure(job: VolcanoJob, reason: str, why: str) -> Emit:
     return Emit(_ref(job), job.uid, "Warning", reason, why, once=True)
 
 
-def _missing(job: VolcanoJob, world: World, pods: Sequence[Json]) -> list[Action]:
+def _missing(job: VolcanoJob, pods: Sequence[Json]) -> list[Action]:
     """The pods that are not there yet, where the tasks that they depend on have begun (J-5)."""
     there = {name_of(pod) for pod in pods}
     actions: list[Action] = []
