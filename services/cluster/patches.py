@@ -7,6 +7,7 @@ apply`` and ``kubectl edit`` send them.
 
 from __future__ import annotations
 
+import marshal
 from typing import Any
 
 from events.canonical import Json
@@ -18,6 +19,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 OPERATIONS_MAX = 10_000
+_MARSHAL_PLAIN = 2  # the format without references: what is shared in a value is not shared in its copy
 
 #: Field name -> merge key of its items, wherever the field stands in a core kind.
 _MERGE_KEYS: dict[str, str] = {
@@ -31,10 +33,17 @@ _PRIMITIVE_SETS = {"finalizers", "podCIDRs"}
 
 def copied(value: Any) -> Any:
     """Return a deep copy of a JSON value."""
+    try:
+        return marshal.loads(marshal.dumps(value, _MARSHAL_PLAIN))
+    except ValueError:  # a value of a class of its own, as a parser may give it
+        return _copied(value)
+
+
+def _copied(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
+        return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [copied(item) for item in value]
+        return [_copied(item) for item in value]
     return value
 
 
