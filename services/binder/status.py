@@ -29,6 +29,8 @@ from services.runtime.following import catch_up
 
 INTERVAL_MS: Final = 10_000
 CONFLICTS_MAX: Final = 3
+#: Even if nothing is new, what is to be repeated while it holds (EV-1) is looked for this often.
+REPEAT_MS: Final = 60_000
 
 
 class StatusWriter:
@@ -58,6 +60,7 @@ class StatusWriter:
             ConfigStatus(self.recorder),
         )
         self._seen = -1
+        self._passed_ms = 0
         self._unfinished = False
 
     async def step(self, *, rest: bool = False) -> bool:
@@ -66,9 +69,10 @@ class StatusWriter:
         fold = self.follower.state
         if not fold.anchored or not self._leads():
             return done
-        if fold.sequence != self._seen or self._unfinished or self._pace.held:
+        aged = self._pace.now_ms - self._passed_ms >= REPEAT_MS
+        if fold.sequence != self._seen or self._unfinished or self._pace.held or aged:
+            self._seen, self._passed_ms = fold.sequence, self._pace.now_ms
             done |= await self._write(rest)
-            self._seen = fold.sequence
         return await self.recorder.flush() or done
 
     async def _write(self, rest: bool) -> bool:

@@ -133,8 +133,11 @@ class Watcher:
         incarnation = self._incarnation()
         if incarnation == follower.state.model.incarnation:
             incarnation = f"{incarnation}.{end}"
-        await anchor(self._log, self._writer.cluster, incarnation, self._clock.now_ms())
         self._leadership.give_up()
+        try:
+            await anchor(self._log, self._writer.cluster, incarnation, self._clock.now_ms())
+        except LogError as error:
+            self._leadership.failure = str(error)
         return None
 
     def _begin_term(self, memory: Memory) -> None:

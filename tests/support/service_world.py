@@ -22,6 +22,7 @@ from services.cluster import defaults, patches
 from services.cluster.api import EmbeddedApi
 from services.cluster.direct import DirectApi
 from services.cluster.store import Store, derived_uid
+from services.runtime.following import catch_up
 from services.scheduler.scheduler import Scheduler
 from services.watcher.watcher import Watcher
 
@@ -241,7 +242,7 @@ class World:
     async def fold(self) -> Fold:
         """Fold the log afresh."""
         follower: Follower[Fold] = Follower(self.log, Fold())
-        await follower.catch_up()
+        await catch_up(follower)
         return follower.state
 
     async def records(self) -> list[Record]:

@@ -216,3 +216,14 @@ async def test_an_event_is_repeated_after_five_minutes_while_it_holds_ev1() -> N
         await recorder.flush()
         (event,) = world.store.items(EVENT)
         assert event["count"] == count
+
+
+async def test_a_waiting_group_says_so_again_although_nothing_is_new_ev1() -> None:
+    world = World()
+    world.node("n1", cpu="1")
+    world.single("waits", cpu="8")
+    await world.settle()
+    world.clock.time_ms += 5 * 60_000
+    await world.status.step()
+    found = [item for item in world.store.items(EVENT) if item["reason"] == "Unschedulable"]
+    assert [item["count"] for item in found] == [2]
