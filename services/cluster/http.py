@@ -80,6 +80,9 @@ class _Handler:
         except web.HTTPRequestEntityTooLarge:
             message = f"Request entity too large: limit is {wire.BODY_BYTES_MAX}"
             return _json(413, failure(413, "RequestEntityTooLarge", message))
+        except Exception as error:  # the last line of defence: a fault of ours is said, and stops no other request
+            _log.exception("request failed", method=request.method, path=request.path)
+            return _json(500, failure(500, "InternalError", f"Internal error occurred: {type(error).__name__}"))
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         if request.method in ("GET", "HEAD"):

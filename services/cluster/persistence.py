@@ -12,6 +12,7 @@ from pathlib import Path
 
 from events.canonical import Json
 from events.kinds import Kind, kind_of
+from services.cluster.refusal import Refused
 from services.cluster.store import Key
 
 _SCHEMA = """
@@ -21,6 +22,7 @@ CREATE TABLE IF NOT EXISTS objects (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS counter (only INTEGER PRIMARY KEY CHECK (only = 1), version TEXT NOT NULL);
 """
+_DELETE = "DELETE FROM objects WHERE (api_version, kind, namespace, name) = (?, ?, ?, ?)"
 
 
 class SqliteBacking:
@@ -45,15 +47,23 @@ class SqliteBacking:
         return int(row[0]) if row else 0, items
 
     def save(self, kind: Kind, key: Key, item: Json | None, version: int) -> None:
-        """Write an object's present form (None: it is gone) and the counter, as one transaction."""
-        connection, place = self._connection, (kind.api_version, kind.name, *key)
-        connection.execute("BEGIN IMMEDIATE")
-        if item is None:
-            connection.execute("DELETE FROM objects WHERE (api_version, kind, namespace, name) = (?, ?, ?, ?)", place)
-        else:
-            connection.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", (*place, json.dumps(item)))
-        connection.execute("INSERT OR REPLACE INTO counter VALUES (1, ?)", (str(version),))
-        connection.execute("COMMIT")
+        """Write an object's present form (None: it is gone) and the counter, as one transaction.
+
+        Raises Refused (500) if the file cannot be written; nothing of it is stored then.
+        """
+        place = (kind.api_version, kind.name, *key)
+        try:
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                if item is None:
+                    self._connection.execute(_DELETE, place)
+                else:
+                    self._connection.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)",
+                                             (*place, json.dumps(item)))  # fmt: skip
+                self._connection.execute("INSERT OR REPLACE INTO counter VALUES (1, ?)", (str(version),))
+        except sqlite3.Error as error:
+            message = f"Internal error occurred: the cluster's file cannot be written: {error}"
+            raise Refused(500, "InternalError", message) from error
 
     def close(self) -> None:
         self._connection.close()

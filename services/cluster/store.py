@@ -185,8 +185,8 @@ class Store:
         key = key_of(item)
         previous = self._objects.get(kind, {}).get(key)
         stored = {**item, "metadata": {**item["metadata"], "resourceVersion": as_written or str(version)}}
-        self._set(kind, key, stored)
         self._save(kind, key, stored)
+        self._set(kind, key, stored)
         self._append(kind, Entry(type_ or ("MODIFIED" if previous is not None else "ADDED"), version, stored, previous))
         return stored
 
@@ -195,16 +195,15 @@ class Store:
 
         ``shown`` is what the watches see as its last form instead, its own resourceVersion included.
         """
-        last = self._objects.get(kind, {}).pop((namespace, name), None)
+        key = (namespace, name)
+        last = self._objects.get(kind, {}).get(key)
         if last is None:
             return None
-        keys = self._keys[kind]
-        del keys[bisect_right(keys, (namespace, name)) - 1]
         self.version += 1
-        form = shown if shown is not None else {**last, "metadata": {**last["metadata"], "resourceVersion": ""}}
-        as_written = form["metadata"].get("resourceVersion") or str(self.version)
-        gone = {**form, "metadata": {**form["metadata"], "resourceVersion": as_written}}
-        self._save(kind, (namespace, name), None)
+        gone = {**last, "metadata": {**last["metadata"], "resourceVersion": str(self.version)}}
+        self._save(kind, key, None)
+        del self._objects[kind][key]
+        del self._keys[kind][bisect_right(self._keys[kind], key) - 1]
         self._append(kind, Entry("DELETED", self.version, gone if shown is None else shown, last))
         return gone
 
