@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from adapters.clock import Clock
 from adapters.log.follower import Follower
@@ -29,6 +29,9 @@ from services.runtime.terms import STAND_BACK_MS, Leadership
 
 #: Decisions that only time asks for take at most one part in so many of it.
 IDLE_SHARE: Final = 10
+#: What a batch decides, apart from where and when.
+CONTENT: Final = {"binds", "evictions", "groups", "pods", "promises"}
+TIMES: Final = {"binds": {"__all__": {"members": {"__all__": {"vgpu_time", "predicate_time_ns", "version"}}}}}
 
 
 class Observer(Protocol):
@@ -63,6 +66,8 @@ class Scheduler:
         self._clock = clock
         self._threaded = threaded
         self._idle_ms = idle_ms
+        self._mode = mode
+        self._proposed: dict[str, Any] | None = None
         self._observer = observer
         self._writer = TermWriter(log, clock, cluster, "scheduler", writer_id)
         self._leadership = Leadership(self._writer, clock, stand_back_ms=stand_back_ms, may_lead=may_lead, mode=mode)
@@ -100,7 +105,7 @@ class Scheduler:
         if not self._due():
             return False
         batch = await self._decision()
-        if batch is None:
+        if batch is None or self._proposed_before(batch):
             self._settled = self._place()
             return False
         return await self._append(batch)
@@ -142,6 +147,14 @@ class Scheduler:
             return True
         pause_ms = max(self._idle_ms, IDLE_SHARE * self._elapsed_ms)
         return self._now() - decided_ms > pause_ms and waits_for_clock(self.model)
+
+    def _proposed_before(self, batch: Batch) -> bool:
+        """A shadow's batches are proposals that the fold does not apply: the same one is made once (section 7)."""
+        if self._mode != "shadow":
+            return False
+        content = batch.model_dump(include=CONTENT, exclude=TIMES)
+        again, self._proposed = content == self._proposed, content
+        return again
 
     def _place(self) -> tuple[int, int]:
         return self.follower.state.sequence, self._now()

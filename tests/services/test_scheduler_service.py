@@ -9,6 +9,7 @@ from adapters.log.port import LogError
 from events.codec import Message
 from events.kinds import POD
 from events.records import Batch, Opened, Ticked
+from services.scheduler.scheduler import Scheduler
 
 
 async def test_nothing_is_decided_before_every_kind_is_listed_f11() -> None:
@@ -137,3 +138,19 @@ async def test_the_decisions_of_a_threaded_scheduler_are_the_same_bytes() -> Non
         await world.settle()
     first, second = [await world.bodies(Batch) for world in worlds]
     assert first == second
+
+
+async def test_a_shadow_proposes_the_same_thing_once() -> None:
+    world = World()
+    world.node("n1")
+    world.single("one", limits={})
+    await world.settle()
+    (batch, *_) = [body for body in await world.bodies(Batch) if body.binds]
+    (command,) = batch.binds
+    later = command.model_copy(update={"members": [command.members[0].model_copy(update={"vgpu_time": 99})]})
+    shadow = Scheduler(world.log, world.clock, "c1", "shadow", mode="shadow")
+    assert not shadow._proposed_before(batch)
+    assert shadow._proposed_before(batch.model_copy(update={"batch": 7, "time_ms": 8, "binds": [later]}))
+    assert not shadow._proposed_before(batch.model_copy(update={"binds": []}))
+    assert not world.scheduler._proposed_before(batch)
+    assert not world.scheduler._proposed_before(batch)
