@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from parts.broker import Broker
+from parts.postgres import Postgres
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +16,12 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     broker.start_blocking()
     yield broker
     broker.kill()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A real PostgreSQL with an empty database ``gpuledger``; tests leave it running."""
+    server = Postgres()
+    server.start()
+    yield server
+    server.stop()

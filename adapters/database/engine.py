@@ -24,7 +24,7 @@ class DatabaseError(Exception):
 def open_database(url: str | Path) -> Engine:
     """Return an engine for a URL, or for the file of an embedded database. Raises DatabaseError for a bad URL."""
     try:
-        parsed = URL.create("sqlite", database=str(url)) if isinstance(url, Path) else make_url(url)
+        parsed = _with_driver(URL.create("sqlite", database=str(url)) if isinstance(url, Path) else make_url(url))
         if parsed.get_backend_name() != "sqlite":
             return create_engine(parsed, pool_pre_ping=True)
         if parsed.database in (None, "", ":memory:"):
@@ -50,6 +50,11 @@ def migrate(engine: Engine, revision: str = "head") -> None:
                 command.upgrade(config, revision)
     except SQLAlchemyError as error:
         raise DatabaseError(f"database {_named(engine.url)}: {error}") from error
+
+
+def _with_driver(url: URL) -> URL:
+    """PostgreSQL is spoken by pg8000 unless the URL names another driver."""
+    return url.set(drivername="postgresql+pg8000") if url.drivername in ("postgresql", "postgres") else url
 
 
 def _tune(connection: Any, _: object) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from adapters.log.audit import AuditReport, Finding, verify
 from services.cli import history
-from services.cli.history import DATA_DEFAULT, DataOption, printable
+from services.cli.history import DATA_DEFAULT, DataOption, LogOption, printable
 
 app = typer.Typer(name="audit", help="Check the log.", no_args_is_help=True)
 
@@ -32,10 +32,11 @@ def group() -> None:
 @app.command("verify")
 def command(
     data: DataOption = DATA_DEFAULT,
+    url: LogOption = "",
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the report.")] = Output.TEXT,
 ) -> None:
     """Fold the whole log, check its chain, and decide every batch again. Exit code 1 if anything differs."""
-    report = history.run(data, verify)
+    report = history.run(data, url, verify)
     sys.stdout.write(as_json(report) if output is Output.JSON else as_text(report))
     raise typer.Exit(0 if report.passed else 1)
 

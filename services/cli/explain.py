@@ -10,7 +10,8 @@ import json
 import sys
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -23,7 +24,7 @@ from scheduling.devices.cards import Holder
 from scheduling.state.model import Model, PodEntry
 from services.cli import history
 from services.cli.biography import Biography, GroupLens, Happening, Lens, PodLens
-from services.cli.history import DATA_DEFAULT, AtOption, DataOption, printable
+from services.cli.history import DATA_DEFAULT, AtOption, DataOption, LogOption, printable
 
 app = typer.Typer(name="explain", help="Why something is where it is, or why it waits.", no_args_is_help=True)
 
@@ -41,24 +42,33 @@ NameArgument = Annotated[str, typer.Argument(metavar="NS/NAME", show_default=Fal
 
 @app.command("pod")
 def pod(
-    name: NameArgument, data: DataOption = DATA_DEFAULT, at: AtOption = "", output: OutputOption = Output.TEXT
+    name: NameArgument,
+    data: DataOption = DATA_DEFAULT,
+    url: LogOption = "",
+    at: AtOption = "",
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Explain a pod: its phase, node and devices, the reason word for word, the decision, and its history."""
-    _explain("pod", name, data, at, output, PodLens, describe_pod)
+    _explain("pod", name, data, url, at, output, PodLens, describe_pod)
 
 
 @app.command("podgroup")
 def podgroup(
-    name: NameArgument, data: DataOption = DATA_DEFAULT, at: AtOption = "", output: OutputOption = Output.TEXT
+    name: NameArgument,
+    data: DataOption = DATA_DEFAULT,
+    url: LogOption = "",
+    at: AtOption = "",
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Explain a PodGroup: its phase, its members, the reason word for word, and its history."""
-    _explain("podgroup", name, data, at, output, GroupLens, describe_group)
+    _explain("podgroup", name, data, url, at, output, GroupLens, describe_group)
 
 
 def _explain(
     kind: str,
     name: str,
-    data: Any,
+    data: Path,
+    url: str,
     at: str,
     output: Output,
     lens: Callable[[str], Lens],
@@ -77,7 +87,7 @@ def _explain(
         moment = {"kind": kind, "name": name, "position": follower.position - 1, "time": format_time(model.time_ms)}
         return {**moment, "exists": bool(found), **found, "history": [_as_json(item) for item in biography.happenings]}
 
-    explanation = history.run(data, show)
+    explanation = history.run(data, url, show)
     if explanation is None:
         history.fail(f"{kind} {name}: the log knows nothing of it{f' at {at}' if at else ''}", code=1)
     sys.stdout.write(as_text(explanation) if output is Output.TEXT else json.dumps(explanation, indent=2) + "\n")

@@ -14,11 +14,13 @@ from typing import Annotated, Any, Final, NoReturn, TypeVar
 import typer
 
 from adapters.log.follower import Follower
+from adapters.log.opening import KAFKA, open_to_read
 from adapters.log.port import Damaged, Log, LogError
-from adapters.log.sqlite import SqliteLog
 from events.codec import CODEC, SetAside
 from events.records import Record
 from scheduling.state.fold import Fold
+from services.runtime.brokers import security
+from services.runtime.settings import SettingsError, load_settings
 
 T = TypeVar("T")
 
@@ -27,6 +29,15 @@ _CHUNK: Final = 1_000
 
 DataOption = Annotated[
     Path, typer.Option("--data", metavar="DIR", help="The data folder of gpuledger.", envvar="GPULEDGER_DATA")
+]
+LogOption = Annotated[
+    str,
+    typer.Option(
+        "--log",
+        metavar="URL",
+        help="A log elsewhere: kafka://SERVER[,SERVER]/TOPIC, or a file.",
+        envvar="GPULEDGER_LOG_URL",
+    ),
 ]
 AtOption = Annotated[
     str, typer.Option("--at", metavar="WHEN", help="An offset of the log (included) or an RFC 3339 time; default: now.")
@@ -68,23 +79,28 @@ def fail(message: str, code: int = 2) -> NoReturn:
     raise typer.Exit(code)
 
 
-def run(data: Path, work: Callable[[Log], Coroutine[Any, Any, T]]) -> T:
-    """Do something with the log of a data folder, read-only, beside a running server or without one."""
+def run(data: Path, url: str, work: Callable[[Log], Coroutine[Any, Any, T]]) -> T:
+    """Do something with a log, read-only, beside those who write it or without them.
+
+    The log is that of a data folder, or what ``url`` names; how to prove oneself to its brokers stands in the
+    environment (``GPULEDGER_KAFKA__*``).
+    """
 
     async def session() -> T:
-        log = SqliteLog(data / LOG_FILE, read_only=True)
+        proof = security(load_settings()) if url.startswith(KAFKA) else {}
+        log = await open_to_read(url or str(data / LOG_FILE), proof)
         try:
             return await work(log)
         finally:
             await log.close()
 
-    if not (data / LOG_FILE).is_file():
+    if not url and not (data / LOG_FILE).is_file():
         fail(f"{data / LOG_FILE}: no log there (--data names the folder)")
     try:
         return asyncio.run(session())
     except Damaged as error:
         fail(str(error), code=1)
-    except LogError as error:
+    except (LogError, SettingsError) as error:
         fail(str(error))
     except KeyboardInterrupt:
         raise typer.Exit(0) from None

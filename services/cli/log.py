@@ -26,7 +26,7 @@ from events.records import (
     dump,
 )
 from services.cli import history
-from services.cli.history import DATA_DEFAULT, AtOption, DataOption, printable
+from services.cli.history import DATA_DEFAULT, AtOption, DataOption, LogOption, printable
 
 _CHUNK: Final = 1_000
 _WAIT_S: Final = 3600.0
@@ -42,6 +42,7 @@ class Output(StrEnum):
 
 def command(
     data: DataOption = DATA_DEFAULT,
+    url: LogOption = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is appended.")] = False,
     kind: Annotated[str, typer.Option("--type", metavar="T", help="Only types with this in their name.")] = "",
     subject: Annotated[
@@ -70,7 +71,7 @@ def command(
                 return
             await log.wait(position, _WAIT_S)
 
-    history.run(data, show)
+    history.run(data, url, show)
 
 
 async def _start(log: Log, since: str) -> int:

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from services.cli import audit, explain, lab, log, simulate, state, up
+from services.cli import audit, explain, lab, log, processes, simulate, state, up
 from services.runtime import logging
 
 _LEVELS: Final = ("debug", "info", "warning", "error")
@@ -38,6 +38,8 @@ def _prepare(
 app.command("up")(up.command)
 app.command("lab")(lab.command)
 app.command("simulate")(simulate.simulate)
+for service in (processes.watcher, processes.scheduler, processes.binder, processes.controller):
+    app.command(service.__name__)(service)
 app.command("log")(log.command)
 app.command("state")(state.command)
 app.add_typer(explain.app, name="explain")

@@ -20,7 +20,7 @@ from scheduling.nodes.view import NodeView
 from scheduling.state.fold import Fold, effective_configuration
 from scheduling.state.model import Model
 from services.cli import history
-from services.cli.history import DATA_DEFAULT, AtOption, DataOption, table
+from services.cli.history import DATA_DEFAULT, AtOption, DataOption, LogOption, table
 
 
 class Output(StrEnum):
@@ -32,6 +32,7 @@ class Output(StrEnum):
 
 def command(
     data: DataOption = DATA_DEFAULT,
+    url: LogOption = "",
     at: AtOption = "",
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the state.")] = Output.TABLE,
 ) -> None:
@@ -44,7 +45,7 @@ def command(
             as_table(found) if output is Output.TABLE else json.dumps(found, indent=2, sort_keys=True) + "\n"
         )
 
-    history.run(data, show)
+    history.run(data, url, show)
 
 
 def describe(fold: Fold, position: int, chain: str) -> Json:

@@ -17,13 +17,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from adapters.cluster.port import ApiError, ApiUnknown
 from adapters.cluster.reflector import Reflector
+from adapters.database.engine import DatabaseError
 from adapters.log.port import Log, LogError, OutOfRange
 
 News = Callable[[float], Awaitable[None]]
 
 _PAUSE_FIRST_S: Final = 0.2
 _PAUSE_LAST_S: Final = 10.0
-_WORLD = (LogError, ApiError, ApiUnknown, SQLAlchemyError, OSError, TimeoutError)
+_WORLD = (LogError, ApiError, ApiUnknown, SQLAlchemyError, DatabaseError, OSError, TimeoutError)
 
 
 @dataclass
@@ -87,11 +88,22 @@ def any_of(*sources: News) -> News:
     return wait
 
 
-async def drive(service: Driven, step: Callable[[], Awaitable[bool]], news: News, idle_s: float = 1.0) -> None:
-    """Step for ever: at once while there is work, after news or ``idle_s`` otherwise. Ends when it is cancelled."""
+async def drive(
+    service: Driven,
+    step: Callable[[], Awaitable[bool]],
+    news: News,
+    idle_s: float = 1.0,
+    *,
+    ended: Callable[[], bool] = lambda: False,
+) -> None:
+    """Step for ever: at once while there is work, after news or ``idle_s`` otherwise.
+
+    Ends when it is cancelled, and between two steps when ``ended`` says so. Raises OutOfRange: what was folded belongs
+    to a log that is not there any more, and only a new start builds it anew.
+    """
     log = structlog.get_logger(service.name)
     pause = _PAUSE_FIRST_S
-    while True:
+    while not ended():
         try:
             busy = await step()
             service.steps += 1

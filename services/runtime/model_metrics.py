@@ -7,7 +7,7 @@ card, a queue or a job vanish with it (devices/M-1, M-2, M-4, scheduling section
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -55,6 +55,32 @@ class ModelCollector(Collector):
         for labels, count in sorted(self._completed.items()):
             family.add_metric(labels, count)
         return family
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing is known before a scrape."""
+        return ()
+
+
+def by_cluster(collectors: Mapping[str, Collector]) -> Collector:
+    """Return one collector for the clusters of a process; several get a label ``cluster``, one stays as it is."""
+    return next(iter(collectors.values())) if len(collectors) == 1 else _Clusters(collectors)
+
+
+class _Clusters(Collector):
+    """Collects for each cluster and joins families of one name, since a scrape may hold each only once."""
+
+    def __init__(self, collectors: Mapping[str, Collector]) -> None:
+        self._collectors = collectors
+
+    def collect(self) -> Iterable[Metric]:
+        joined: dict[str, Metric] = {}
+        for cluster in sorted(self._collectors):
+            for family in self._collectors[cluster].collect():
+                own = joined.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+                own.samples += [
+                    sample._replace(labels={"cluster": cluster, **sample.labels}) for sample in family.samples
+                ]
+        return joined.values()
 
     def describe(self) -> Iterable[Metric]:
         """Nothing is known before a scrape."""

@@ -7,6 +7,7 @@ them, and that is all that ``--show-config`` and logs ever see.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from events.names import DEVICE_CONFIG, SCHEDULER_CONFIG
 from events.projection import Scope
+
+_CLUSTER_NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 
 
 class SettingsError(Exception):
@@ -37,16 +40,32 @@ class KubernetesSettings(_Section):
 
 
 class KafkaSettings(_Section):
-    """The log's brokers. ``protocol`` PLAINTEXT is for loopback only."""
+    """The log's brokers.
+
+    ``protocol`` PLAINTEXT is for loopback, and elsewhere only if ``plaintext_anywhere`` says that the network is ours
+    alone. ``topic`` may hold ``{cluster}``; ``session_s`` is how long a silent member of a group is waited for.
+    """
 
     servers: str = ""
-    topic: str = ""
+    topic: str = "gpuledger.{cluster}"
     protocol: Literal["PLAINTEXT", "SSL", "SASL_SSL"] = "PLAINTEXT"
+    plaintext_anywhere: bool = False
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
     sasl_username: str = ""
     sasl_password: SecretStr = SecretStr("")
     ca_file: str = ""
     cert_file: str = ""
     key_file: str = ""
+    session_s: int = Field(default=6, ge=1, le=300)
+
+
+class ControllerSettings(_Section):
+    """Which controllers run; ``garbage`` only where no kube-controller-manager deletes what is owned."""
+
+    podgroups: bool = True
+    jobs: bool = True
+    queues: bool = True
+    garbage: bool = False
 
 
 class LogSettings(_Section):
@@ -83,7 +102,8 @@ class Settings(BaseSettings):
         env_prefix="GPULEDGER_", env_nested_delimiter="__", extra="forbid", frozen=True, validate_default=True
     )
 
-    cluster: str = Field(default="default", pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
+    cluster: str = Field(default="default", pattern=f"^{_CLUSTER_NAME}$")
+    clusters: tuple[str, ...] = ()
     mode: Literal["active", "shadow"] = "active"
     scheduler_names: tuple[str, ...] = ("gpuledger",)
     scheduler_config: ConfigMapName = _named(SCHEDULER_CONFIG)
@@ -91,6 +111,7 @@ class Settings(BaseSettings):
     log: LogSettings = LogSettings()
     kafka: KafkaSettings = KafkaSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
+    controllers: ControllerSettings = ControllerSettings()
     http: HttpSettings = HttpSettings()
     database: SecretStr = SecretStr("")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -116,11 +137,26 @@ class Settings(BaseSettings):
     def _consistent(self) -> Settings:
         if self.log.home == "kafka" and not self.kafka.servers:
             raise ValueError("kafka.servers: must be set when log.home is kafka")
-        if self.log.home == "kafka" and self.kafka.protocol == "PLAINTEXT" and not _on_loopback(self.kafka.servers):
+        plaintext = self.kafka.protocol == "PLAINTEXT" and not self.kafka.plaintext_anywhere
+        if self.log.home == "kafka" and plaintext and not _on_loopback(self.kafka.servers):
             raise ValueError("kafka.protocol: PLAINTEXT is refused off loopback, use SASL_SSL or SSL")
         if not self.scheduler_names:
             raise ValueError("scheduler_names: must name at least one")
+        for name in self.clusters:
+            if not re.fullmatch(_CLUSTER_NAME, name):
+                raise ValueError(f"clusters: {name!r} is no name of a cluster ({_CLUSTER_NAME})")
+        if len({self.topic_of(name) for name in self.served}) != len(self.served):
+            raise ValueError("kafka.topic: must hold {cluster}, since each cluster has a log of its own")
         return self
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """The clusters that a scheduler serves: ``clusters``, or ``cluster`` alone."""
+        return self.clusters or (self.cluster,)
+
+    def topic_of(self, cluster: str) -> str:
+        """Return the name of a cluster's topic."""
+        return self.kafka.topic.replace("{cluster}", cluster)
 
     @property
     def scope(self) -> Scope:

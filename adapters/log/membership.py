@@ -1,0 +1,118 @@
+"""Who may try: the processes of one role share the clusters among them, by a consumer group (design section 3).
+
+Every process asks for all topics of its role; the group gives each topic to one of them, and to another one when that
+one leaves or is silent. That says only who may *try* to lead: whether a term counts is judged on the log, so a wrong
+answer here costs a term and harms nothing.
+
+The group's heartbeats have a thread with an event loop of their own: a long decision or a long fold never costs the
+membership. So that a process whose services stand still does not keep its clusters for ever, ``alive`` is asked now
+and then, and while it says no the membership is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.abc import ConsumerRebalanceListener
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+
+from adapters.log.kafka_topic import TROUBLE, KafkaSettings
+
+SESSION_MS: Final = 6_000
+_LOOK_EVERY_S: Final = 0.5
+_AGAIN_AFTER_S: Final = 1.0
+
+
+class Membership:
+    """One process's membership of a group. ``holds`` may be asked from any thread."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        topics: Sequence[str],
+        group: str,
+        *,
+        session_ms: int = SESSION_MS,
+        alive: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._settings = settings
+        self._topics = tuple(topics)
+        self._group = group
+        self._session_ms = session_ms
+        self._alive = alive
+        self._held: frozenset[str] = frozenset()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name=f"member of {group}", daemon=True)
+        self.failure = ""
+
+    def start(self) -> None:
+        """Join in the background; until the group has answered nothing is held."""
+        self._thread.start()
+
+    def holds(self, topic: str) -> bool:
+        """Tell whether the group has given us a topic, as far as is known."""
+        return topic in self._held
+
+    async def close(self) -> None:
+        """Leave the group, so that others may try at once."""
+        self._ending.set()
+        if self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join)
+
+    async def _run(self) -> None:
+        while not self._ending.is_set():
+            if self._alive():
+                await self._belong()
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def _belong(self) -> None:
+        """Be a member until the end, or until our services stand still, or until the group cannot be reached."""
+        consumer = AIOKafkaConsumer(
+            group_id=self._group,
+            session_timeout_ms=self._session_ms,
+            heartbeat_interval_ms=self._session_ms // 6,
+            auto_offset_reset="none",
+            enable_auto_commit=False,
+            partition_assignment_strategy=(StickyPartitionAssignor,),
+            **self._settings.common(),
+        )
+        try:
+            consumer.subscribe(self._topics, listener=_Listener(consumer, self._hold))
+            await consumer.start()
+            self.failure = ""
+            await self._while_alive()
+        except TROUBLE as error:
+            self.failure = repr(error)
+            await asyncio.sleep(_AGAIN_AFTER_S)
+        finally:
+            self._hold(())
+            await consumer.stop()
+
+    async def _while_alive(self) -> None:
+        """Look now and then: what ends a membership comes from another thread, which can set no event of this loop."""
+        looks = 0
+        while not self._ending.is_set() and self._alive():
+            looks += 1
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    def _hold(self, topics: Iterable[str]) -> None:
+        self._held = frozenset(topics)
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ships no types
+    """Notes what the group gives and takes. Nothing is ever fetched through this consumer."""
+
+    def __init__(self, consumer: AIOKafkaConsumer, hold: Callable[[Iterable[str]], None]) -> None:
+        self._consumer, self._hold = consumer, hold
+
+    def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        self._hold(())
+
+    def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        partitions = list(assigned)
+        self._consumer.pause(*partitions)
+        self._hold(partition.topic for partition in partitions)

@@ -1,0 +1,176 @@
+"""``gpuledger watcher | scheduler | binder | controller``: one service a process, on a log that is on Kafka.
+
+Each is configured by a file and the environment (``services/runtime/settings.py``). Several processes of a role share
+its clusters by group membership; one leads a cluster, the others follow its log and take over within seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+import yaml
+from kubernetes_asyncio.config import ConfigException
+
+from adapters.database.engine import DatabaseError, open_database
+from adapters.database.projector import Projector
+from adapters.log.follower import Follower
+from adapters.log.port import LogError
+from scheduling.state.fold import Fold
+from scheduling.state.model import Model
+from services.binder.binder import Binder
+from services.binder.status import StatusWriter
+from services.controller.manager import ControllerManager
+from services.controller.observing import ControllerMetrics
+from services.controller.routes import Switches
+from services.runtime import logging
+from services.runtime.model_metrics import ModelCollector, by_cluster
+from services.runtime.process import Process
+from services.runtime.settings import Settings, SettingsError, load_settings
+from services.scheduler.scheduler import Scheduler
+from services.watcher.watcher import Watcher
+
+#: A superseded one tries again soon: whether it may is the group's to say.
+_STAND_BACK_MS: Final = 1_000
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", "-c", metavar="FILE", help="Settings in YAML.", envvar="GPULEDGER_CONFIG")
+]
+ShowOption = Annotated[bool, typer.Option("--show-config", help="Print the effective settings, secrets masked.")]
+
+
+def watcher(config: ConfigOption = None, show_config: ShowOption = False) -> None:
+    """Run a cluster's watcher: the API server's objects become observations on the log."""
+    _run("watcher", config, show_config, build_watcher)
+
+
+def scheduler(config: ConfigOption = None, show_config: ShowOption = False) -> None:
+    """Run a scheduler for one cluster or several: it folds the log, decides, and appends its batches."""
+    _run("scheduler", config, show_config, build_scheduler)
+
+
+def binder(config: ConfigOption = None, show_config: ShowOption = False) -> None:
+    """Run a cluster's binder and status writer, and its read models if there is a database."""
+    _run("binder", config, show_config, build_binder)
+
+
+def controller(config: ConfigOption = None, show_config: ShowOption = False) -> None:
+    """Run a cluster's controllers for VolcanoJobs, PodGroups and Queues."""
+    _run("controller", config, show_config, build_controller, needs_log=False)
+
+
+def _run(
+    name: str,
+    config: Path | None,
+    show: bool,
+    build: Callable[[Process], Awaitable[None]],
+    *,
+    needs_log: bool = True,
+) -> None:
+    """Run a service until it is stopped; exits with 2 and one line for settings that cannot be used."""
+    try:
+        settings = load_settings(config)
+    except SettingsError as error:
+        _refuse(str(error))
+    if show:
+        sys.stdout.write(yaml.safe_dump(settings.shown(), sort_keys=True))
+        raise typer.Exit(0)
+    if needs_log and settings.log.home != "kafka":
+        _refuse(f"log.home: separate services share a log on kafka (got {settings.log.home!r}); or use gpuledger up")
+    logging.configure(settings.log_level, settings.log_format, service=name)
+    try:
+        code = asyncio.run(_serve(name, settings, build))
+    except (LogError, DatabaseError, ConfigException, OSError) as error:
+        _refuse(str(error))
+    raise typer.Exit(code)
+
+
+async def _serve(name: str, settings: Settings, build: Callable[[Process], Awaitable[None]]) -> int:
+    return await Process(name, settings).run(build)
+
+
+def _refuse(text: str) -> None:
+    typer.echo("".join(f"gpuledger: {line}\n" for line in text.splitlines()), err=True, nl=False)
+    raise typer.Exit(2)
+
+
+async def build_watcher(process: Process) -> None:
+    """Drive the watcher of the cluster."""
+    settings = process.settings
+    api, log = await process.connect(), await process.open_log(settings.cluster)
+    may = process.join("watcher", [settings.cluster])
+    service = Watcher(
+        api, log, process.clock, settings.cluster, process.writer_id(),
+        incarnation=lambda: uuid.uuid4().hex[:8], scope=settings.scope, jitter=random.random,
+        stand_back_ms=_STAND_BACK_MS, may_lead=may(settings.cluster), config=settings.shown(),
+    )  # fmt: skip
+    process.at_end(service.close)
+    process.drive("watcher", service.step, process.watch_news(lambda: service.reflectors))
+
+
+async def build_scheduler(process: Process) -> None:
+    """Drive a scheduler for every cluster that is served."""
+    settings = process.settings
+    logs = {cluster: await process.open_log(cluster) for cluster in settings.served}
+    may = process.join("scheduler", settings.served)
+    services: dict[str, Scheduler] = {}
+    for cluster, log in logs.items():
+        service = services[cluster] = Scheduler(
+            log, process.clock, cluster, process.writer_id(), threaded=True, mode=settings.mode,
+            idle_ms=settings.idle_decision_ms, stand_back_ms=_STAND_BACK_MS, may_lead=may(cluster),
+            observer=process.metrics,
+        )  # fmt: skip
+        follower = service.follower
+        process.drive(f"scheduler of {cluster}", service.step, process.log_news(log, _position_of(follower)))
+    process.metrics.registry.register(
+        by_cluster({cluster: ModelCollector(_model_of(service)) for cluster, service in services.items()})
+    )
+
+
+async def build_binder(process: Process) -> None:
+    """Drive the binder, the status writer and, with a database, the projector of the cluster."""
+    settings = process.settings
+    cluster = settings.cluster
+    api = await process.connect()
+    log, status_log = await process.open_log(cluster), await process.open_log(cluster)
+    may = process.join("binder", [cluster])
+    service = Binder(
+        api, log, Follower(log, Fold()), process.clock, cluster, process.writer_id(), parallel=settings.bind_lanes,
+        jitter=random.random, pause=asyncio.sleep, stand_back_ms=_STAND_BACK_MS, may_lead=may(cluster),
+    )  # fmt: skip
+    process.drive("binder", service.step, process.log_news(log, _position_of(service.follower)))
+    status = StatusWriter(
+        api, Follower(status_log, Fold()), process.clock, parallel=settings.bind_lanes,
+        interval_ms=settings.status_interval_s * 1000, leads=lambda: service.leading,
+    )  # fmt: skip
+    process.drive("status writer", status.step, process.log_news(status_log, _position_of(status.follower)))
+    if url := settings.database.get_secret_value():
+        own = await process.open_log(cluster)
+        projector = Projector(own, open_database(url), cluster, threaded=True)
+        process.drive("projector", projector.step, process.log_news(own, lambda: projector.follower.position))
+
+
+async def build_controller(process: Process) -> None:
+    """Drive the controllers of the cluster."""
+    settings = process.settings
+    manager = ControllerManager(
+        await process.connect(), process.clock, Switches(**settings.controllers.model_dump()),
+        schedulers=settings.scheduler_names, jitter=random.random,
+        observer=ControllerMetrics(process.metrics.registry),
+    )  # fmt: skip
+    process.at_end(manager.close)
+    process.drive("controller", manager.step, process.watch_news(lambda: manager.reflectors))
+
+
+def _position_of(follower: Follower[Fold]) -> Callable[[], int]:
+    return lambda: follower.position
+
+
+def _model_of(service: Scheduler) -> Callable[[], Model]:
+    return lambda: service.model
