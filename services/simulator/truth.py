@@ -89,8 +89,9 @@ def node_of(pod: Json | None) -> str:
 
 
 def notes(item: Json) -> dict[str, str]:
-    found: dict[str, str] = item["metadata"].get("annotations") or {}
-    return found
+    """Return an object's annotations, as far as they are text."""
+    found = item["metadata"].get("annotations") or {}
+    return {key: value for key, value in found.items() if isinstance(value, str)}
 
 
 def shares(pod: Json | None) -> tuple[Share, ...]:
