@@ -12,10 +12,11 @@ from collections import deque
 from typing import Any
 
 from scheduling.cycle import messages, promises
+from scheduling.cycle.answers import in_order
 from scheduling.cycle.finder import Finder
 from scheduling.cycle.fitting import Search, choose, placement_of
 from scheduling.cycle.job import PENDING_PHASE, FitErrors, Job, Task
-from scheduling.cycle.session import Session, in_order
+from scheduling.cycle.session import Session
 from scheduling.cycle.statement import Statement
 from scheduling.objects import Queue
 from scheduling.status import TaskStatus

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from scheduling.cycle.answers import in_order
 from scheduling.cycle.job import PENDING_PHASE, Job, Task
-from scheduling.cycle.session import Session, in_order
+from scheduling.cycle.session import Session
 from scheduling.status import TaskStatus
 
 _NEVER = "Never"
