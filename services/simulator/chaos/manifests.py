@@ -9,9 +9,10 @@ from events.canonical import Json
 from services.simulator.chaos.plan import MEMORIES, Setting
 
 NAMESPACE: Final = "lab"
-QUEUES: Final = ("default", "small", "wide")
+QUEUES: Final = ("default", "small", "wide", "wide")
 PRIORITIES: Final = {"low": 10, "mid": 100, "high": 1000}
 RULES: Final = ({"workload": "training"}, {"workload": "batch", "tier": "hot"})
+CARD_MEMORIES: Final = (3, 7, 11, 21, 22)
 #: Slices of the MIG cards below.
 MIG_MEMORIES: Final = (9728, 19968, 40192, 80896)
 
@@ -84,7 +85,7 @@ def node(name: str, setting: Setting, rng: Random) -> Json:
     mig = setting.mig and rng.random() < 0.4
     cards = []
     for index in range(setting.cards):
-        memory = 81920 if mig else rng.choice(MEMORIES) * setting.unit + rng.choice((-1, 0, 0, 1))
+        memory = 81920 if mig else rng.choice(CARD_MEMORIES) * setting.unit + rng.choice((-1, 0, 0, 1))
         shares = rng.choice((1, 3, 7, 10))
         model, mode = ("NVIDIA-NVIDIA A100-SXM4-80GB", "mig") if mig else ("NVIDIA-Tesla T4", "hami-core")
         cards.append(f"GPU-{name}-{index},{shares},{max(memory, 1)},{model},true,{mode}:")
@@ -117,8 +118,8 @@ def queue(name: str, setting: Setting, rng: Random) -> Json:
     spec: Json = {"weight": rng.choice((1, 3, 7)), "reclaimable": True}
     if name == "small":
         spec["capability"] = {
-            "volcano.sh/vgpu-number": str(rng.choice((1, 3, 7))),
-            "volcano.sh/vgpu-memory": str(rng.choice(MEMORIES) * setting.unit + rng.choice((-1, 0, 1))),
+            "volcano.sh/vgpu-number": str(rng.choice((3, 7, 11))),
+            "volcano.sh/vgpu-memory": str(rng.choice((11, 21, 22)) * setting.unit + rng.choice((-1, 0, 1))),
         }
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": spec,
@@ -154,8 +155,7 @@ def pod(name: str, setting: Setting, rng: Random, group: str = "") -> Json:
 def _containers(setting: Setting, rng: Random) -> list[Json]:
     count = 1 if rng.random() < 0.85 else 2
     return [
-        {"name": f"c{index}", "image": "none", "resources": {"limits": _limits(setting, rng)}}
-        for index in range(count)
+        {"name": f"c{index}", "image": "none", "resources": {"limits": _limits(setting, rng)}} for index in range(count)
     ]
 
 

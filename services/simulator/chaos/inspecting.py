@@ -1,0 +1,69 @@
+"""An onlooker's fold: it keeps what every decision said, and what the log had told of the world at its place.
+
+A decision is not to blame for what nobody had told it; the place on the log that counts is that of the batch, since what
+changed between its base and there voids it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from events.records import Batch, Member, Outcome, Record
+from scheduling.devices.register import CardSpec, read_cards
+from scheduling.state.decisions import decision_prefix
+from scheduling.state.fold import Fold
+from scheduling.state.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One placement that stands on the log: what it says, for which gang, and what its node was known to have."""
+
+    member: Member
+    group: str
+    cards: dict[str, CardSpec]
+    allocatable: dict[str, str]
+    capability: dict[str, dict[str, str]]
+
+
+class Inspector(Fold):
+    """A fold with a memory. ``decisions`` are by their id, ``verdicts`` counts what became of records."""
+
+    def __init__(self) -> None:
+        self.decisions: dict[str, Decision] = {}
+        self.verdicts: Counter[str] = Counter()
+        self.outcomes: Counter[str] = Counter()
+        self.evictions = 0
+        super().__init__()
+
+    def apply(self, position: int, record: Record, chain_before: str) -> str:
+        verdict = super().apply(position, record, chain_before)
+        self.verdicts[f"{type(record.body).__name__}: {verdict.split(',')[0].split(' term')[0][:40]}"] += 1
+        if isinstance(record.body, Batch) and verdict.startswith("applied"):
+            self._remember(record, record.body)
+        elif isinstance(record.body, Outcome) and verdict == "applied":
+            self.outcomes[f"{record.body.verb} {record.body.result}"] += 1
+        return verdict
+
+    def _remember(self, record: Record, batch: Batch) -> None:
+        prefix = decision_prefix(self.model, record.term, batch.batch)
+        self.evictions += len(batch.evictions)
+        for command in batch.binds:
+            for member in command.members:
+                name = f"{prefix}/{member.n}"
+                if name in self.model.commands:
+                    self.decisions[name] = _decision(self.model, command.group, member)
+
+
+def _decision(model: Model, group: str, member: Member) -> Decision:
+    view = model.nodes.get(member.node)
+    node = view.node if view else None
+    cards, _ = read_cards(node.annotations.get("volcano.sh/node-vgpu-register", "")) if node else ((), ())
+    return Decision(
+        member,
+        group,
+        {card.uuid: card for card in cards},
+        dict(node.allocatable or {}) if node else {},
+        {name: dict(queue.capability or {}) for name, queue in model.queues.items()},
+    )

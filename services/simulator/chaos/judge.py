@@ -1,0 +1,219 @@
+"""The invariants of design section 12, judged after every step on what the API server holds.
+
+What is held against the services is what they did: a pod is judged when it becomes bound, against everything that is
+bound then, and against what its node was known to have when the decision took its place on the log. A card that shrank
+later, or of which nobody had told yet, is nobody's fault.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from events import names
+from events.kinds import NODE, POD, POD_GROUP
+from scheduling import quantity, resources
+from scheduling.devices.arguments import matching, rule_id
+from scheduling.devices.record import Share, decode
+from scheduling.devices.register import HAMI_CORE, CardSpec, read_cards
+from scheduling.objects import Pod
+from scheduling.objects import pod as parse_pod
+from scheduling.objects import pod_group as parse_group
+from services.simulator import truth
+from services.simulator.chaos.inspecting import Decision
+from services.simulator.chaos.world import World
+
+_LEGACY_MEMORY = "volcano.sh/gpu-memory"
+
+
+@dataclass
+class Seen:
+    """One pod as it was parsed at one resource version."""
+
+    version: str
+    pod: Pod
+    shares: tuple[Share, ...]
+    fresh: bool = False
+
+
+@dataclass
+class Judge:
+    """Looks after every step. ``breaches`` are what did not hold, each said once."""
+
+    world: World
+    breaches: list[str] = field(default_factory=list)
+    bound: int = 0
+
+    def __post_init__(self) -> None:
+        self._seen: dict[str, Seen] = {}
+        self._judged: set[str] = set()
+        self._version = -1
+        self.complete: set[str] = set()
+        self.ever_bound: dict[str, set[str]] = defaultdict(set)
+
+    def look(self) -> None:
+        """Judge the world as it is now."""
+        if self.world.store.version == self._version:
+            return
+        self._version = self.world.store.version
+        fresh = self._read()
+        if fresh:
+            self.world.inspect()
+            for text in self._all(fresh):
+                if text not in self.breaches:
+                    self.breaches.append(text)
+        self._remember_gangs()
+
+    def _read(self) -> list[Seen]:
+        """Parse what is new, and return the pods that are bound since the last look."""
+        found: dict[str, Seen] = {}
+        fresh: list[Seen] = []
+        for item in self.world.store.items(POD):
+            meta = item["metadata"]
+            uid, version = meta["uid"], meta["resourceVersion"]
+            seen = self._seen.get(uid)
+            if seen is None or seen.version != version:
+                text = (meta.get("annotations") or {}).get(names.VGPU_IDS, "")
+                seen = Seen(version, parse_pod(item), decode(text).shares if item["spec"].get("nodeName") else ())
+            found[uid] = seen
+            if seen.pod.node and uid not in self._judged:
+                self._judged.add(uid)
+                fresh.append(seen)
+        self._seen = found
+        return [seen for seen in fresh if seen.pod.uid in self.world.store.bindings]
+
+    def _all(self, fresh: list[Seen]) -> Iterator[str]:
+        self.bound += len(fresh)
+        for seen in fresh:
+            pod = seen.pod
+            if len(self.world.store.bindings[pod.uid]) > 1:
+                yield f"7: pod {pod.key} {pod.uid} was bound {len(self.world.store.bindings[pod.uid])} times"
+            decision = self.world.inspector.state.decisions.get(pod.annotations.get(names.DECISION, ""))
+            if decision is None or not _agrees(seen, decision):
+                said = pod.annotations.get(names.DECISION, "none")
+                yield f"5: pod {pod.key} is bound to {pod.node} by decision {said}, which does not stand on the log"
+                continue
+            yield from self._node(seen, decision)
+            yield from self._devices(seen, decision)
+            yield from self._queue(seen, decision)
+
+    def _on(self, node: str) -> list[Seen]:
+        return [seen for seen in self._seen.values() if seen.pod.node == node and not seen.pod.finished]
+
+    # --- 1 and 2: cards ---
+
+    def _devices(self, fresh: Seen, decision: Decision) -> Iterator[str]:
+        env = self.world.inspector.state.model.env
+        there = self._on(fresh.pod.node)
+        for uuid in sorted({share.uuid for share in fresh.shares}):
+            card = decision.cards.get(uuid)
+            if card is None:
+                yield f"1: pod {fresh.pod.key}: {uuid} does not belong to {fresh.pod.node}"
+                continue
+            held = [(seen, share) for seen in there for share in seen.shares if share.uuid == uuid]
+            memory = 0
+            for _, share in held:
+                part = truth.slice_of(share, card, env)
+                memory += part.memory // env.config.factor if part else share.memory
+            who = ", ".join(sorted({seen.pod.key for seen, _ in held}))
+            for what, used, limit in (
+                ("memory", memory, card.memory), ("cores", sum(share.cores for _, share in held), 100),
+                ("shares", len(held), card.shares),
+            ):  # fmt: skip
+                if used > limit:
+                    yield f"1: {uuid} on {fresh.pod.node}: {what} {used} of {limit} held by {who}"
+            suffixes = [share.suffix for _, share in held if share.suffix]
+            if len(suffixes) != len(set(suffixes)):
+                yield f"1: {uuid} on {fresh.pod.node}: a slice is held twice, by {who}"
+            yield from self._exclusive(fresh, card, [seen for seen, _ in held])
+
+    def _exclusive(self, fresh: Seen, card: CardSpec, held: list[Seen]) -> Iterator[str]:
+        if card.mode != HAMI_CORE:
+            return
+        rules = self.world.inspector.state.model.env.args.rules
+        for rule in matching(rules, fresh.pod.labels):
+            for other in held:
+                if other.pod.uid != fresh.pod.uid and rule in matching(rules, other.pod.labels):
+                    pair = " and ".join(sorted((fresh.pod.key, other.pod.key)))
+                    yield f"2: {pair} share {card.uuid} on {fresh.pod.node} against the rule {rule_id(rule)}"
+
+    def _node(self, fresh: Seen, decision: Decision) -> Iterator[str]:
+        held = self._on(fresh.pod.node)
+        for name in ("cpu", "memory"):
+            used = sum(seen.pod.request.get(name, 0) for seen in held)
+            limit = quantity.parse(decision.allocatable.get(name, "0"))
+            if limit is not None and used > resources.vector({name: decision.allocatable.get(name, "0")}).get(name, 0):
+                yield f"1: node {fresh.pod.node}: {name} {used} of {limit} requested"
+        if (limit := int(decision.allocatable.get("pods", "0"))) < len(held):
+            yield f"1: node {fresh.pod.node}: {len(held)} of {limit} pods"
+
+    # --- 4: queues ---
+
+    def _queue(self, fresh: Seen, decision: Decision) -> Iterator[str]:
+        groups = {
+            f"{item['metadata']['namespace']}/{item['metadata']['name']}": parse_group(item).queue
+            for item in self.world.store.items(POD_GROUP)
+        }
+        queue = groups.get(fresh.pod.group_key, "")
+        capability = decision.capability.get(queue)
+        if not capability:
+            return
+        shares = [
+            share
+            for seen in self._seen.values()
+            if seen.pod.node and not seen.pod.finished and not seen.pod.deleting
+            if groups.get(seen.pod.group_key) == queue
+            for share in seen.shares
+        ]
+        for name, used in (("volcano.sh/vgpu-number", len(shares)), ("volcano.sh/vgpu-memory", _sum(shares))):
+            if name in capability and used > int(capability[name]):
+                yield f"4: queue {queue}: {name} {used} of {capability[name]} held, newly by {fresh.pod.key}"
+
+    # --- 3: gangs ---
+
+    def _remember_gangs(self) -> None:
+        """Remember which gangs were complete once: what they lose later they may do without (F-9)."""
+        members: dict[str, list[Seen]] = defaultdict(list)
+        for seen in self._seen.values():
+            if seen.pod.group_key:
+                members[seen.pod.group_key].append(seen)
+        for item in self.world.store.items(POD_GROUP):
+            meta = item["metadata"]
+            uid, minimum = meta["uid"], int((item.get("spec") or {}).get("minMember") or 0)
+            bound = {seen.pod.uid for seen in members.get(f"{meta['namespace']}/{meta['name']}", ()) if seen.pod.node}
+            self.ever_bound[uid] |= bound
+            if len(self.ever_bound[uid]) >= minimum:
+                self.complete.add(uid)
+
+    def torn_gangs(self) -> Iterable[str]:
+        """Yield the gangs that are bound below minMember and never were complete; to be asked at rest."""
+        for item in self.world.store.items(POD_GROUP):
+            group = parse_group(item)
+            there = [seen.pod for seen in self._seen.values() if seen.pod.group_key == group.key]
+            bound = [pod for pod in there if pod.node]
+            free = [pod for pod in there if not pod.node and resources.is_best_effort(pod.request)]
+            if bound and len(bound) + len(free) < group.min_member and group.uid not in self.complete:
+                yield f"3: PodGroup {group.key}: {len(bound)} of minMember {group.min_member} bound"
+
+    def cards(self) -> dict[tuple[str, str], CardSpec]:
+        found: dict[tuple[str, str], CardSpec] = {}
+        for node in self.world.store.items(NODE):
+            name = node["metadata"]["name"]
+            for card in read_cards((node["metadata"].get("annotations") or {}).get(names.NODE_REGISTER, ""))[0]:
+                found[(name, card.uuid)] = card
+        return found
+
+
+def _agrees(seen: Seen, decision: Decision) -> bool:
+    pod, member = seen.pod, decision.member
+    same = member.uid == pod.uid and member.node == pod.node
+    return (
+        same
+        and member.allocation == pod.annotations.get(names.VGPU_IDS, "")
+        and member.gpu_index == pod.annotations.get(names.GPU_INDEX, "")
+    )
+
+
+def _sum(shares: Iterable[Share]) -> int:
+    return sum(share.memory for share in shares)

@@ -1,0 +1,179 @@
+"""The simulated world: the production services as processes that can be killed, held, doubled and cut off.
+
+Each process has its own links to the log and to the API server, and its own clock. A step of a process is driven until it
+ends or is held; a killed process loses everything but what is on the log and in the cluster, and is started again by a
+later step. Two processes of a role may live at once: the terms on the log say which of them counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final, cast
+
+from adapters.clock import ManualClock
+from adapters.cluster.port import ApiError, ApiUnknown
+from adapters.log.follower import Follower
+from adapters.log.memory import MemoryLog
+from adapters.log.port import LogError
+from scheduling.state.fold import Fold
+from services.binder.binder import Binder
+from services.binder.status import StatusWriter
+from services.cluster.admission import admit
+from services.cluster.api import EmbeddedApi
+from services.cluster.direct import DirectApi
+from services.cluster.nodeagent import NodeAgents
+from services.cluster.store import Store, derived_uid
+from services.controller.manager import ControllerManager
+from services.scheduler.scheduler import Scheduler
+from services.simulator import clocktext, keys
+from services.simulator.chaos.apilink import ApiLink
+from services.simulator.chaos.driving import Killed, Task, at_once
+from services.simulator.chaos.inspecting import Inspector
+from services.simulator.chaos.loglink import LogLink
+from services.simulator.chaos.network import Network
+from services.simulator.chaos.plan import Plan
+from services.simulator.chaos.workload import Workload
+from services.watcher.watcher import Watcher
+
+CLUSTER: Final = "chaos"
+ROLES: Final = ("watcher", "scheduler", "binder", "status", "controller", "agents")
+#: Roles of which two processes may live at once.
+DOUBLED: Final = ("watcher", "scheduler", "binder")
+#: Events kept per kind: so few that a watch that was cut off for long falls out of the window.
+HISTORY: Final = 400
+
+Step = Callable[[], Awaitable[bool]]
+
+
+class SkewedClock:
+    """One process's clock: right, off by some time, or standing still."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self.offset_ms = 0
+        self.frozen_ms: int | None = None
+
+    def now_ms(self) -> int:
+        return self.frozen_ms if self.frozen_ms is not None else self._clock.time_ms + self.offset_ms
+
+
+@dataclass
+class Process:
+    """One living process. ``task`` is its step under way, if that is held."""
+
+    role: str
+    name: str
+    instance: object
+    step: Step
+    clock: SkewedClock
+    task: Task | None = None
+
+
+@dataclass
+class World:
+    """Everything that a run consists of."""
+
+    plan: Plan
+    clock: ManualClock = field(default_factory=lambda: ManualClock(clocktext.START_MS))
+
+    def __post_init__(self) -> None:
+        self.rng = Random(self.plan.seed)
+        self.network = Network()
+        self.log = MemoryLog()
+        self.store = Store(self.clock, derived_uid, history_max=HISTORY)
+        self.api = EmbeddedApi(self.store, (admit,))
+        self.workload = Workload(self.store, DirectApi(self.api, "users"), self.plan.setting, self.plan.seed)
+        self.projection: Any = None
+        self.inspector: Follower[Inspector] = Follower(self.log, Inspector())
+        self.processes: list[Process] = []
+        self.crashes: list[str] = []
+        self.errors: list[Exception] = []
+        self.failures: Counter[str] = Counter()
+        self._started: Counter[str] = Counter()
+        self._incarnations = 0
+        self.workload.begin()
+        for role in ROLES:
+            self.start(role)
+
+    # --- processes ---
+
+    def start(self, role: str) -> Process:
+        """Start one more process of a role, with nothing but the log and the cluster."""
+        self._started[role] += 1
+        name = f"{role}{self._started[role]}"
+        clock = SkewedClock(self.clock)
+        log = LogLink(self.log, self.network, name, self.rng)
+        api = ApiLink(self.api, self.network, name, self.rng)
+        instance = self._instance(role, name, log, api, clock)
+        process = Process(role, name, instance, cast(Any, instance).step, clock)
+        self.processes.append(process)
+        return process
+
+    def _instance(self, role: str, name: str, log: LogLink, api: ApiLink, clock: SkewedClock) -> object:
+        if role == "watcher":
+            return Watcher(api, log, clock, CLUSTER, name, incarnation=self._incarnation, jitter=_jitter)
+        if role == "scheduler":
+            return Scheduler(log, clock, CLUSTER, name, idle_ms=self.plan.setting.idle_ms)
+        if role == "binder":
+            return Binder(api, log, Follower(log, Fold()), clock, CLUSTER, name, jitter=_jitter)
+        if role == "status":
+            return StatusWriter(api, Follower(log, Fold()), clock)
+        if role == "controller":
+            return ControllerManager(api, clock, keys=keys.derived, jitter=_jitter)
+        return NodeAgents(api, clock, jitter=_jitter)
+
+    def _incarnation(self) -> str:
+        self._incarnations += 1
+        return f"i{self._incarnations}"
+
+    def of(self, role: str) -> list[Process]:
+        return [process for process in self.processes if process.role == role]
+
+    def kill(self, process: Process) -> None:
+        if process.task is not None:
+            process.task.drop()
+        self.processes.remove(process)
+
+    def run(self, process: Process) -> bool:
+        """Drive a process: go on with a step that was held, or begin one. True if it did something."""
+        fresh = process.task is None
+        if process.task is None:
+            process.task = Task(cast(Coroutine[Any, Any, bool], process.step()))
+        try:
+            if not process.task.drive():
+                return True
+        except Killed:
+            self.processes.remove(process)
+            return True
+        except (LogError, ApiError, ApiUnknown) as error:
+            # The shell of every service tries again what failed because the world failed.
+            process.task = None
+            self.failures[f"{process.role}: {type(error).__name__}"] += 1
+            return True
+        except Exception as error:
+            self.processes.remove(process)
+            self.crashes.append(f"{process.name} stopped: {type(error).__name__}: {error}")
+            self.errors.append(error)
+            return True
+        result, process.task = process.task.result, None
+        return result or not fresh
+
+    def inspect(self) -> None:
+        """Let the onlooker read what is on the log."""
+        while at_once(self.inspector.advance(500)):
+            pass
+
+    def live_folds(self) -> list[tuple[str, Follower[Fold]]]:
+        """Return every living reader of the log that folds the whole state."""
+        return [
+            (process.name, process.instance.follower)
+            for process in self.processes
+            if isinstance(process.instance, Scheduler | Binder | StatusWriter) and process.task is None
+        ]
+
+
+def _jitter() -> float:
+    return 0.5
