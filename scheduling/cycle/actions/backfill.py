@@ -44,7 +44,8 @@ def _place(session: Session, finder: Finder, job: Job, task: Task) -> None:
         task.errors = found.errors
         return
     statement = Statement(session)
-    statement.allocate(task, placement_of(task, choose(session, task, found.candidates)))
+    best = choose(session, task, found.candidates)
+    (statement.allocate if best.now else statement.pipeline)(task, placement_of(task, best))
     if session.ready(job):
         statement.commit(job)
     else:

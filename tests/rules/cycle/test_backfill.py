@@ -40,6 +40,20 @@ def test_queues_that_are_not_open_are_skipped() -> None:
     assert world.on("p") == ""
 
 
+def test_the_place_of_a_terminating_pod_is_only_promised() -> None:
+    """scheduling/F-6, AL-22: it still counts among the pods of its node"""
+    world = World(node(pods="1"), group("old"), pod("old", "old", gpu()))
+    world.settle()
+    world.terminate("old")
+    world.see(group("g"), pod("p", "g", {}))
+    world.settle()
+    assert world.on("p") == ""
+    assert "once resource is released" in world.said("p").message
+    world.delete("old")
+    world.settle()
+    assert world.on("p") == "a"
+
+
 def test_a_vgpu_pod_is_not_best_effort() -> None:
     """scheduling/R-6"""
     world = World(gang("g", 1, gpu()))
