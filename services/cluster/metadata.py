@@ -10,6 +10,7 @@ from services.cluster.reading import mapping, mappings, texts
 from services.cluster.refusal import Problems
 
 ANNOTATIONS_BYTES_MAX = 256 * 1024
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]", re.ASCII)
@@ -47,9 +48,10 @@ def check(kind: Kind, meta: Json, problems: Problems) -> None:
     namespace = meta.get("namespace")
     if kind.namespaced and not (isinstance(namespace, str) and LABEL.fullmatch(namespace)):
         problems.invalid("metadata.namespace", namespace, LABEL_TEXT)
-    _labels(mapping(meta.get("labels")), problems)
+    selector("metadata.labels", mapping(meta.get("labels")), problems)
     _annotations(mapping(meta.get("annotations")), problems)
     _owners(mappings(meta.get("ownerReferences")), problems)
+    _finalizers(texts(meta.get("finalizers")), problems)
 
 
 def check_update(new: Json, old: Json, problems: Problems) -> None:
@@ -59,7 +61,8 @@ def check_update(new: Json, old: Json, problems: Problems) -> None:
     if old.get("deletionTimestamp") and added:
         why = f"no new finalizers can be added if the object is being deleted, found new finalizers {added}"
         problems.forbidden("metadata.finalizers", why)
-    _labels(_changed(new, old, "labels"), problems)
+    _finalizers(added, problems)
+    selector("metadata.labels", _changed(new, old, "labels"), problems)
     for key in _changed(new, old, "annotations"):
         _key(key.lower(), "metadata.annotations", problems)
     size = _size(mapping(new.get("annotations")))
@@ -67,6 +70,13 @@ def check_update(new: Json, old: Json, problems: Problems) -> None:
         problems.too_long("metadata.annotations", ANNOTATIONS_BYTES_MAX)
     if new.get("ownerReferences") != old.get("ownerReferences"):
         _owners(mappings(new.get("ownerReferences")), problems)
+
+
+def _finalizers(names: list[str], problems: Problems) -> None:
+    for place, name in enumerate(names):
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            problems.invalid(f"metadata.finalizers[{place}]", name, why)
 
 
 def _changed(new: Json, old: Json, key: str) -> Json:
@@ -84,13 +94,14 @@ def _key(key: str, field: str, problems: Problems) -> None:
                          "regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')")  # fmt: skip
 
 
-def _labels(labels: Json, problems: Problems) -> None:
+def selector(field: str, labels: Json, problems: Problems) -> None:
+    """Judge labels: keys that are qualified names, values that are label values."""
     for key, value in labels.items():
-        _key(key, "metadata.labels", problems)
+        _key(key, field, problems)
         if len(value) > 63:
-            problems.invalid("metadata.labels", value, "must be no more than 63 characters")
+            problems.invalid(field, value, "must be no more than 63 characters")
         elif not _LABEL_VALUE.fullmatch(value):
-            problems.invalid("metadata.labels", value, _LABEL_VALUE_TEXT)
+            problems.invalid(field, value, _LABEL_VALUE_TEXT)
 
 
 def _annotations(annotations: Json, problems: Problems) -> None:

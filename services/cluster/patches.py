@@ -232,22 +232,26 @@ def _list(old: list[Any], new: list[Any], order: Any, field: str) -> list[Any]:
         return [_clean(value) for value in new]
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in new):
         return [_clean(item) for item in new if isinstance(item, dict) and "$patch" not in item]
-    result = list(old)
+    kept, added = list(old), []
     for item in new:
         if not isinstance(item, dict) or key not in item:
             raise bad_request(f"{field}: map: {item!r:.200} does not contain declared merge key: {key}")
-        _element(result, item, key)
+        if not _merged(kept, item, key):
+            added.append(_map({}, item))
+    result = added + kept  # what is new comes first, as with the real server
     return _ordered(result, order, key) if isinstance(order, list) else result
 
 
-def _element(result: list[Any], item: Json, key: str) -> None:
-    place = next((n for n, old in enumerate(result) if isinstance(old, dict) and old.get(key) == item[key]), None)
+def _merged(kept: list[Any], item: Json, key: str) -> bool:
+    """Merge an item into the one with its key, or delete that; return False if the item is new."""
+    place = next((n for n, old in enumerate(kept) if isinstance(old, dict) and old.get(key) == item[key]), None)
     if item.get("$patch") == "delete":
-        result[:] = [old for old in result if not (isinstance(old, dict) and old.get(key) == item[key])]
-    elif place is None:
-        result.append(_map({}, item))
-    else:
-        result[place] = _map(result[place], item)
+        kept[:] = [old for old in kept if not (isinstance(old, dict) and old.get(key) == item[key])]
+        return True
+    if place is None:
+        return False
+    kept[place] = _map(kept[place], item)
+    return True
 
 
 def _ordered(items: list[Any], order: list[Any], key: str) -> list[Any]:

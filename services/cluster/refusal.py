@@ -125,6 +125,9 @@ class Problems:
         listed = ", ".join(f'"{item}"' for item in known)
         self._add("FieldValueNotSupported", field, f"Unsupported value: {_shown(value)}: supported values: {listed}")
 
+    def missing(self, field: str, value: object) -> None:
+        self._add("FieldValueNotFound", field, f"Not found: {_shown(value)}")
+
     def too_long(self, field: str, bytes_max: int) -> None:
         self._add("FieldValueTooLong", field, f"Too long: may not be more than {bytes_max} bytes")
 

@@ -63,8 +63,8 @@ class _Walk:
             self._expect(isinstance(item, dict), path, schema_type(type_), item)
             before = old if isinstance(old, dict) else {}
             for key in [key for key, inner in item.items() if inner is None]:
-                if type_.startswith("{}[]"):
-                    item[key] = []  # a map of lists keeps its keys (a VolcanoJob's plugins)
+                if type_.startswith("{}[]") or type_ == "{}string":
+                    item[key] = [] if type_.startswith("{}[]") else ""  # such a map keeps its keys
                 else:
                     del item[key]
             for key, inner in item.items():

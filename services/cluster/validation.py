@@ -31,6 +31,9 @@ _QUANTITY_TEXT = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )  # fmt: skip
 OBJECT_BYTES_MAX = 1024 * 1024  # a ConfigMap's or Secret's data
+_EFFECTS = ["NoSchedule", "PreferNoSchedule", "NoExecute"]
+_COUNTS = ("pods", "services", "secrets", "configmaps", "persistentvolumeclaims", "resourcequotas")
+_STANDARD = ("cpu", "memory", "ephemeral-storage")
 _NATIVE_PREFIXES = ("hugepages-", "requests.", "limits.")
 
 
@@ -87,6 +90,11 @@ def is_extended(name: str) -> bool:
 
 def _resources(field: str, resources: Any, problems: Problems) -> None:
     limits, requests = (resources or {}).get("limits") or {}, (resources or {}).get("requests") or {}
+    for side, names in (("limits", limits), ("requests", requests)):
+        for name in names:
+            if "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
+                why = "must be a standard resource type or fully qualified"
+                problems.invalid(f"{field}.{side}[{name}]", name, why)
     amounts(f"{field}.limits", limits, problems, whole_extended=True)
     amounts(f"{field}.requests", requests, problems, whole_extended=True)
     for name, request in requests.items():
@@ -128,6 +136,26 @@ def _pod(item: Json, problems: Problems) -> None:
             problems.required(f"spec.volumes[{place}].name")
         elif name in volumes[:place]:
             problems.duplicate(f"spec.volumes[{place}].name", name)
+    for field in ("initContainers", "containers"):
+        for place, container in enumerate(spec.get(field) or []):
+            for number, mount in enumerate(container.get("volumeMounts") or []):
+                if mount.get("name") not in volumes:
+                    problems.missing(f"spec.{field}[{place}].volumeMounts[{number}].name", mount.get("name"))
+    metadata.selector("spec.nodeSelector", spec.get("nodeSelector") or {}, problems)
+    _tolerations(spec.get("tolerations") or [], problems)
+
+
+def _tolerations(tolerations: list[Json], problems: Problems) -> None:
+    for place, toleration in enumerate(tolerations):
+        field, operator = f"spec.tolerations[{place}]", toleration.get("operator") or "Equal"
+        if operator not in ("Equal", "Exists"):
+            problems.unsupported(f"{field}.operator", operator, ["Equal", "Exists"])
+        elif operator == "Exists" and toleration.get("value"):
+            problems.invalid(
+                f"{field}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'"
+            )
+        if (toleration.get("effect") or "NoSchedule") not in _EFFECTS:
+            problems.unsupported(f"{field}.effect", toleration["effect"], _EFFECTS)
 
 
 def _container(field: str, container: Json, seen: set[str], problems: Problems) -> None:
@@ -164,10 +192,9 @@ def _node(item: Json, problems: Problems) -> None:
     amounts("status.allocatable", status.get("allocatable"), problems)
     for place, taint in enumerate(item["spec"].get("taints") or []):
         if not taint.get("key"):
-            problems.required(f"spec.taints[{place}].key", "name part must be non-empty")
-        if taint.get("effect") not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
-            known = ["NoExecute", "NoSchedule", "PreferNoSchedule"]
-            problems.unsupported(f"spec.taints[{place}].effect", taint.get("effect"), known)
+            problems.required(f"metadata.taints[{place}].key", "name part must be non-empty")
+        if taint.get("effect") not in _EFFECTS:
+            problems.unsupported(f"metadata.taints[{place}].effect", taint.get("effect"), _EFFECTS)
 
 
 def _config_map(item: Json, problems: Problems) -> None:
@@ -200,7 +227,13 @@ SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-crit
 
 
 def _quota(item: Json, problems: Problems) -> None:
-    amounts("spec.hard", item["spec"].get("hard"), problems, whole_extended=True)
+    hard = item["spec"].get("hard") or {}
+    amounts("spec.hard", hard, problems, whole_extended=True)
+    for name, amount in hard.items():
+        exact = quantity.parse(amount)
+        counted = name in _COUNTS or name.startswith("count/")
+        if counted and exact is not None and exact.denominator != 1:
+            problems.invalid(f"spec.hard[{name}]", str(amount), "must be an integer")
 
 
 def _least(problems: Problems, spec: Json, field: str, key: str, least: int, most: int = 2**31 - 1) -> None:
@@ -275,7 +308,7 @@ def _pod_update(new: Json, old: Json, problems: Problems) -> None:
 
 def _fixed(spec: Json, gated: bool) -> Json:
     """Return the part of a pod's spec that stands for good. Placement rules may still change while it is gated."""
-    loose = {"tolerations", "activeDeadlineSeconds", "schedulingGates", "terminationGracePeriodSeconds"}
+    loose = {"tolerations", "activeDeadlineSeconds", "schedulingGates"}
     if gated:
         loose |= {"nodeSelector", "affinity"}
     fixed = {key: value for key, value in spec.items() if key not in loose}

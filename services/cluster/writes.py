@@ -13,7 +13,18 @@ from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
 from events.canonical import Json
-from events.kinds import BATCH_JOB, DAEMON_SET, NAMESPACE, NETWORK_POLICY, NODE, REPLICA_SET, SECRET, STATEFUL_SET, Kind
+from events.kinds import (
+    BATCH_JOB,
+    DAEMON_SET,
+    NAMESPACE,
+    NETWORK_POLICY,
+    NODE,
+    POD,
+    REPLICA_SET,
+    SECRET,
+    STATEFUL_SET,
+    Kind,
+)
 from services.cluster import defaults, patches, shapes, validation
 from services.cluster.refusal import (
     Problems,
@@ -75,6 +86,8 @@ class Writes:
         if not request.as_written:
             _disown(kind, item)
         item = self._complete(kind, item)
+        if kind == POD:
+            _gated(item)
         item = self.admit("create", kind, item, None)
         validation.check(kind, item)
         if self.store.get(kind, target.namespace, meta["name"]) is not None:
@@ -268,6 +281,16 @@ def _nameless(kind: Kind) -> NoReturn:
     problems = Problems()
     problems.required("metadata.name", "name or generateName is required")
     raise problems.refusal(kind, "")
+
+
+def _gated(pod: Json) -> None:
+    """A pod with scheduling gates says so from the start."""
+    status = pod["status"]
+    if pod["spec"].get("schedulingGates") and not status.get("conditions"):
+        status["conditions"] = [{
+            "type": "PodScheduled", "status": "False", "lastProbeTime": None, "lastTransitionTime": None,
+            "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }]  # fmt: skip
 
 
 def _disown(kind: Kind, item: Json) -> None:
