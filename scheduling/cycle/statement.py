@@ -46,10 +46,6 @@ class Statement:
         """The tasks that this statement makes go."""
         return [done.task for done in self._done if done.evicted is not None]
 
-    def evicted_since(self, size: int) -> list[Task]:
-        """Return the tasks that it made go since it had this length."""
-        return [done.task for done in self._done[size:] if done.evicted is not None]
-
     def allocate(self, task: Task, placement: Placement) -> None:
         """Place a task on what is idle."""
         self._put(task, TaskStatus.ALLOCATED, placement)

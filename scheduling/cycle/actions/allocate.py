@@ -14,7 +14,7 @@ from typing import Any
 from scheduling.cycle import messages, promises
 from scheduling.cycle.answers import in_order
 from scheduling.cycle.finder import Finder
-from scheduling.cycle.fitting import Search, choose, placement_of
+from scheduling.cycle.fitting import choose, placement_of
 from scheduling.cycle.job import PENDING_PHASE, FitErrors, Job, Task
 from scheduling.cycle.session import Session
 from scheduling.cycle.statement import Statement
@@ -131,7 +131,7 @@ class _Allocation:
         return False
 
     def _place(self, statement: Statement, finder: Finder, task: Task, node: str = "") -> bool:
-        """Try to place one task, first on the given node; what stands against it is noted on the task."""
+        """Try to place one task, on the given node or anywhere; what stands against it is noted on the task."""
         task.refusal, task.errors = "", None
         if task.traits.refused:
             return False
@@ -141,7 +141,7 @@ class _Allocation:
         if self._cached and task.role and task.role in task.job.failed_roles:
             task.errors = FitErrors(text=messages.role_skipped(task))
             return False
-        found = self._find(finder, task, node)
+        found = finder.only(task, node) if node else finder.find(task)
         if not found.candidates:
             task.refusal = found.refusal
             task.errors = None if found.refusal else found.errors
@@ -150,14 +150,6 @@ class _Allocation:
         placement = placement_of(task, best)
         (statement.allocate if best.now else statement.pipeline)(task, placement)
         return True
-
-    @staticmethod
-    def _find(finder: Finder, task: Task, node: str) -> Search:
-        if node:
-            found = finder.only(task, node)
-            if found.candidates:
-                return found
-        return finder.find(task)
 
     @staticmethod
     def _goes_on(job: Job, task: Task) -> bool:
@@ -196,6 +188,8 @@ class _Allocation:
         for task in promised:
             statement.withdraw(task)
         lost = [task for task in promised if not self._place(statement, finder, task, nodes[task.uid])]
+        for task in lost:
+            self._place(statement, finder, task)
         for task in job.waiting():
             if self._session.ready(job) or self._session.pipelined(job):
                 break

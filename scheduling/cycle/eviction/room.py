@@ -56,16 +56,13 @@ class Room:
         do not make room, the count that gangs and queues keep may have been spent on tasks whose places are of no use:
         then all who could go alone are tried, and those who are left after giving back must be named together.
         """
-        size = len(self._statement)
-        if self._take(node, named):
-            return accepts(self._session, self._task, node)
-        alone = [victim for victim in there if self._name(self._task, [victim])]
-        if len(alone) <= len(named) or not self._take(node, alone):
-            return None
-        taken = set(self._statement.evicted_since(size))
-        self._statement.undo(size)
-        chosen = [victim for victim in alone if victim in taken]
-        if self._name(self._task, chosen) != chosen:
+        chosen = self._chosen(node, named)
+        if not chosen:
+            alone = [victim for victim in there if self._name(self._task, [victim])]
+            chosen = self._chosen(node, alone) if len(alone) > len(named) else []
+            if self._name(self._task, chosen) != chosen:
+                return None
+        if not chosen:
             return None
         for victim in chosen:
             self._evict(victim)
@@ -74,20 +71,25 @@ class Room:
     def _evict(self, victim: Task) -> None:
         self._statement.evict(victim, self._reason(self._task, victim))
 
-    def _take(self, node: str, victims: Sequence[Task]) -> bool:
-        """Take victims until the task fits, and give back whom it can do without; undo it all if it never does."""
+    def _chosen(self, node: str, victims: Sequence[Task]) -> list[Task]:
+        """Return whom it takes of these, in their order: nobody if all are not enough. Nothing is changed."""
         size = len(self._statement)
+        needed: list[Task] = []
         for index, victim in enumerate(victims):
             self._evict(victim)
             if accepts(self._session, self._task, node) is not None:
-                self._give_back(node, victims[:index])
-                return True
+                needed = self._without_useless(node, victims[: index + 1])
+                break
         self._statement.undo(size)
-        return False
+        return needed
 
-    def _give_back(self, node: str, taken: Sequence[Task]) -> None:
+    def _without_useless(self, node: str, taken: Sequence[Task]) -> list[Task]:
         """Spare whom the task can do without, the last taken first; without the very last it did not fit."""
-        for victim in reversed(taken):
+        spared = set()
+        for victim in reversed(taken[:-1]):
             self._statement.spare(victim)
             if accepts(self._session, self._task, node) is None:
                 self._evict(victim)
+            else:
+                spared.add(victim.uid)
+        return [victim for victim in taken if victim.uid not in spared]
