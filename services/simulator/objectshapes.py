@@ -13,6 +13,7 @@ from services.simulator.document import DOCUMENT_KINDS, KIND_BY_WORD, Document
 from services.simulator.judge import (
     Check,
     Judge,
+    either,
     flag,
     is_whole,
     join,
@@ -22,8 +23,14 @@ from services.simulator.judge import (
     optional,
     scalar,
     text,
-    whole,
 )
+
+
+def int32(value: Any, at: str, judge: Judge) -> None:
+    """A number field of the API holds 32 bits."""
+    if not is_whole(value) or not -(2**31) <= value < 2**31:
+        judge.say(at, "must be a whole number of 32 bits")
+
 
 _API_VERSIONS = {kind.name: kind.api_version for kind in DOCUMENT_KINDS}
 _TEXTS = map_of(optional(text))
@@ -32,7 +39,7 @@ _OWNERS = list_of(open_shape(apiVersion=text, kind=text, name=text, uid=text, co
 _META = {
     "namespace": text, "uid": text, "creationTimestamp": text, "deletionTimestamp": text, "resourceVersion": scalar,
     "labels": _TEXTS, "annotations": _TEXTS, "ownerReferences": _OWNERS, "finalizers": list_of(text),
-    "generation": whole(),
+    "generation": either("a whole number", is_whole),
 }  # fmt: skip
 
 
@@ -45,7 +52,7 @@ _EXPRESSIONS = list_of(open_shape(key=text, operator=text, values=list_of(scalar
 _TERM = open_shape(matchExpressions=_EXPRESSIONS, matchFields=_EXPRESSIONS)
 _NODE_AFFINITY = open_shape(
     requiredDuringSchedulingIgnoredDuringExecution=open_shape(nodeSelectorTerms=list_of(_TERM)),
-    preferredDuringSchedulingIgnoredDuringExecution=list_of(open_shape(weight=whole(), preference=_TERM)),
+    preferredDuringSchedulingIgnoredDuringExecution=list_of(open_shape(weight=int32, preference=_TERM)),
 )
 _POD_TERM = open_shape(
     labelSelector=open_shape(matchLabels=_TEXTS, matchExpressions=_EXPRESSIONS),
@@ -54,20 +61,20 @@ _POD_TERM = open_shape(
 )
 _POD_AFFINITY = open_shape(
     requiredDuringSchedulingIgnoredDuringExecution=list_of(_POD_TERM),
-    preferredDuringSchedulingIgnoredDuringExecution=list_of(open_shape(weight=whole(), podAffinityTerm=_POD_TERM)),
+    preferredDuringSchedulingIgnoredDuringExecution=list_of(open_shape(weight=int32, podAffinityTerm=_POD_TERM)),
 )
 _CONTAINER = open_shape(
     name=text, image=text, restartPolicy=text,
     resources=open_shape(limits=_QUANTITIES, requests=_QUANTITIES),
-    ports=list_of(open_shape(hostPort=whole(), containerPort=whole(), protocol=text, hostIP=text)),
+    ports=list_of(open_shape(hostPort=int32, containerPort=int32, protocol=text, hostIP=text)),
     env=list_of(open_shape(name=text)), command=list_of(scalar), args=list_of(scalar),
 )  # fmt: skip
 _POD_FIELDS: dict[str, Check] = {
-    "schedulerName": text, "nodeName": text, "priorityClassName": text, "priority": whole(), "preemptionPolicy": text,
+    "schedulerName": text, "nodeName": text, "priorityClassName": text, "priority": int32, "preemptionPolicy": text,
     "containers": list_of(_CONTAINER), "initContainers": list_of(_CONTAINER), "nodeSelector": _TEXTS,
     "tolerations": list_of(open_shape(key=text, operator=text, value=scalar, effect=text)),
     "affinity": open_shape(nodeAffinity=_NODE_AFFINITY, podAffinity=_POD_AFFINITY, podAntiAffinity=_POD_AFFINITY),
-    "topologySpreadConstraints": list_of(open_shape(maxSkew=whole(), topologyKey=text, whenUnsatisfiable=text)),
+    "topologySpreadConstraints": list_of(open_shape(maxSkew=int32, topologyKey=text, whenUnsatisfiable=text)),
     "schedulingGates": list_of(open_shape(name=text)), "overhead": _QUANTITIES, "restartPolicy": text,
     "volumes": list_of(open_shape(name=text)), "hostNetwork": flag,
 }  # fmt: skip
@@ -75,15 +82,15 @@ _CONDITIONS = list_of(open_shape(type=text, status=text, reason=text, message=te
 _POD_SPEC = open_shape(**_POD_FIELDS)
 _POD_STATUS = open_shape(phase=text, conditions=_CONDITIONS, nominatedNodeName=text, reason=text, message=text)
 
-_POLICIES = list_of(open_shape(event=text, events=list_of(text), action=text, exitCode=whole(), timeout=scalar))
+_POLICIES = list_of(open_shape(event=text, events=list_of(text), action=text, exitCode=int32, timeout=scalar))
 _TASK = open_shape(
-    name=text, replicas=whole(), minAvailable=whole(), policies=_POLICIES, maxRetry=whole(),
+    name=text, replicas=int32, minAvailable=int32, policies=_POLICIES, maxRetry=int32,
     template=open_shape(metadata=open_shape(labels=_TEXTS, annotations=_TEXTS), spec=_POD_SPEC),
 )  # fmt: skip
 _JOB_SPEC = open_shape(
-    minAvailable=whole(), minSuccess=whole(), queue=text, schedulerName=text, priorityClassName=text,
-    maxRetry=whole(), tasks=list_of(_TASK), policies=_POLICIES, plugins=map_of(optional(list_of(scalar))),
-    ttlSecondsAfterFinished=whole(), volumes=list_of(open_shape()),
+    minAvailable=int32, minSuccess=int32, queue=text, schedulerName=text, priorityClassName=text,
+    maxRetry=int32, tasks=list_of(_TASK), policies=_POLICIES, plugins=map_of(optional(list_of(scalar))),
+    ttlSecondsAfterFinished=int32, volumes=list_of(open_shape()),
 )  # fmt: skip
 
 #: By kind, the checks of its top-level fields besides ``metadata``.
@@ -96,7 +103,7 @@ _FIELDS: dict[str, dict[str, Check]] = {
     "ConfigMap": {"data": _TEXTS, "binaryData": _TEXTS},
     "Namespace": {"spec": open_shape(), "status": open_shape(phase=text)},
     "PriorityClass": {
-        "value": whole(), "globalDefault": flag, "preemptionPolicy": text, "description": text,
+        "value": int32, "globalDefault": flag, "preemptionPolicy": text, "description": text,
     },
     "ResourceQuota": {
         "spec": open_shape(hard=_QUANTITIES, scopes=list_of(text)),
@@ -104,14 +111,14 @@ _FIELDS: dict[str, dict[str, Check]] = {
     },
     "PodGroup": {
         "spec": open_shape(
-            minMember=whole(), minTaskMember=map_of(whole()), queue=text, priorityClassName=text,
+            minMember=int32, minTaskMember=map_of(int32), queue=text, priorityClassName=text,
             minResources=_QUANTITIES, networkTopology=open_shape(), subGroupPolicy=list_of(open_shape()),
         ),
-        "status": open_shape(phase=text, conditions=_CONDITIONS, running=whole(), succeeded=whole(), failed=whole()),
+        "status": open_shape(phase=text, conditions=_CONDITIONS, running=int32, succeeded=int32, failed=int32),
     },
     "Queue": {
         "spec": open_shape(
-            weight=whole(), capability=_QUANTITIES, deserved=_QUANTITIES, reclaimable=flag, priority=whole(),
+            weight=int32, capability=_QUANTITIES, deserved=_QUANTITIES, reclaimable=flag, priority=int32,
             guarantee=open_shape(resource=_QUANTITIES), parent=text, type=text,
         ),
         "status": open_shape(state=text, allocated=_QUANTITIES),

@@ -80,7 +80,7 @@ def _version(value: Any, at: str, judge: Judge) -> None:
         judge.say(at, "must be a resourceVersion")
 
 
-_DOCUMENTS = list_of(document_ref, filled_list=True)
+_DOCUMENTS = list_of(document_ref)
 _POD_PHASE = shape({"pod": pod_name, "phase": one_of("Succeeded", "Failed", "Running")})
 VERBS: dict[str, Check] = {
     "add": _DOCUMENTS,

@@ -61,6 +61,10 @@ CASES = {
         HEAD + POD.replace("{schedulerName: volcano}", "{containers: [{resources: {limits: 5}}]}"),
         "field.yaml: document 1 (Pod team-a/x): spec.containers[0].resources.limits: must be a mapping",
     ),
+    "a number beyond its field": (
+        HEAD + POD.replace("{schedulerName: volcano}", "{priority: 3000000000}"),
+        "field.yaml: document 1 (Pod team-a/x): spec.priority: must be a whole number of 32 bits",
+    ),
     "item of a list": (
         HEAD + "---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node}\n",
         "field.yaml: document 1 (List): items[0].metadata.name: is missing",
