@@ -88,6 +88,16 @@ def test_extended_resources_need_equal_request_and_limit(kube: Kube, space: str)
         ({"containers": [{"name": "a"}]}, "spec.containers[0].image"),
         ({"containers": [{"image": "x"}]}, "spec.containers[0].name"),
         ({"restartPolicy": "Sometimes"}, "spec.restartPolicy"),
+        ({"tolerations": [{"key": "a", "operator": "Like"}]}, "spec.tolerations[0].operator"),
+        ({"nodeSelector": {"a b": "c"}}, "spec.nodeSelector"),
+        (
+            {"containers": [{"name": "a", "image": "x", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]},
+            "spec.containers[0].volumeMounts[0].name",
+        ),
+        (
+            {"containers": [{"name": "a", "image": "x", "resources": {"limits": {"gpu": "1"}}}]},
+            "spec.containers[0].resources.limits[gpu]",
+        ),
     ],
 )
 def test_pod_validation_names_the_field(kube: Kube, space: str, change: dict[str, Any], field: str) -> None:
@@ -103,6 +113,8 @@ def test_a_pods_spec_stands(kube: Kube, space: str) -> None:
     status, reason, message = kube.refused("PATCH", pods(space, "a"), {"spec": {"nodeName": "n"}}, MERGE)
     assert (status, reason) == (422, "Invalid")
     assert "pod updates may not change fields other than" in message
+    for change in ({"terminationGracePeriodSeconds": 5}, {"nodeSelector": {"a": "b"}}, {"schedulerName": "x"}):
+        assert kube.refused("PATCH", pods(space, "a"), {"spec": change}, MERGE)[0] == 422
     image = {"spec": {"containers": [{"name": "main", "image": "app:2"}]}}
     assert kube.ok("PATCH", pods(space, "a"), image, STRATEGIC)["spec"]["containers"][0]["image"] == "app:2"
 
@@ -116,6 +128,37 @@ def test_scheduling_gates_only_go(kube: Kube, space: str) -> None:
     assert (
         "schedulingGates" not in kube.ok("PATCH", pods(space, "a"), {"spec": {"schedulingGates": None}}, MERGE)["spec"]
     )
+
+
+def test_defaults_of_ports_probes_and_volumes(kube: Kube, space: str) -> None:
+    body = pod("a")
+    body["spec"] |= {
+        "hostNetwork": True,
+        "volumes": [{"name": "c", "configMap": {"name": "x"}}, {"name": "h", "hostPath": {"path": "/"}}],
+    }  # fmt: skip
+    body["spec"]["containers"][0] |= {
+        "ports": [{"containerPort": 80}], "livenessProbe": {"httpGet": {"port": 80}},
+        "volumeMounts": [{"name": "c", "mountPath": "/c"}],
+    }  # fmt: skip
+    spec = kube.ok("POST", pods(space), body)["spec"]
+    container = spec["containers"][0]
+    assert container["ports"] == [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]
+    assert container["livenessProbe"] == {
+        "httpGet": {"path": "/", "port": 80, "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10,
+        "successThreshold": 1, "failureThreshold": 3,
+    }  # fmt: skip
+    assert spec["volumes"][0]["configMap"]["defaultMode"] == 420
+    assert spec["volumes"][1]["hostPath"]["type"] == ""
+
+
+def test_a_gated_pod_says_so(kube: Kube, space: str) -> None:
+    body = pod("a")
+    body["spec"]["schedulingGates"] = [{"name": "x.example/wait"}]
+    [condition] = kube.ok("POST", pods(space), body)["status"]["conditions"]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "SchedulingGated")
+    body = pod("b")
+    body["spec"] |= {"schedulingGates": [{"name": "x.example/wait"}], "nodeName": "n"}
+    assert kube.refused("POST", pods(space), body)[0] == 422
 
 
 # Binding and eviction.

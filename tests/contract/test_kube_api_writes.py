@@ -5,6 +5,8 @@ It is asked of the embedded cluster and of a real kube-apiserver; where the two 
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from support.kube_objects import config, maps, pod, pods
 from support.kube_wire import APPLY, JSON_PATCH, MERGE, STRATEGIC, Kube
@@ -227,6 +229,29 @@ def test_strategic_merge_patch_of_conditions_and_finalizers(kube: Kube, space: s
     assert sorted(patched["metadata"]["finalizers"]) == ["x.example/a", "x.example/b"]
     drop = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["x.example/a", "x.example/b"]}}
     assert not kube.ok("PATCH", pods(space, "a"), drop, STRATEGIC)["metadata"].get("finalizers")
+
+
+def test_strategic_merge_patch_puts_what_is_new_first(kube: Kube, space: str) -> None:
+    kube.ok("POST", pods(space), pod("a"))
+
+    def patched(conditions: list[dict[str, str]], **more: Any) -> list[str]:
+        body = {"status": {"conditions": conditions, **more}}
+        found = kube.ok("PATCH", pods(space, "a", "status"), body, STRATEGIC)
+        return [item["type"] for item in found["status"]["conditions"]]
+
+    assert patched([{"type": "B", "status": "True"}, {"type": "A", "status": "True"}]) == ["B", "A"]
+    assert patched([{"type": "C", "status": "True"}, {"type": "A", "status": "False"}]) == ["C", "B", "A"]
+    order = {"$setElementOrder/conditions": [{"type": "A"}, {"type": "B"}, {"type": "C"}]}
+    assert patched([{"type": "A", "status": "Unknown"}], **order) == ["A", "B", "C"]
+    assert patched([{"$patch": "replace"}, {"type": "Z", "status": "True"}]) == ["Z"]
+
+
+def test_finalizers_are_qualified(kube: Kube, space: str) -> None:
+    kube.ok("POST", maps(space), config("a"))
+    assert kube.refused("PATCH", maps(space, "a"), {"metadata": {"finalizers": ["mine"]}}, MERGE)[:2] == (
+        422,
+        "Invalid",
+    )
 
 
 def test_apply_patch_creates_and_merges(kube: Kube, space: str) -> None:
