@@ -42,11 +42,15 @@ class Patch:
 
 @dataclass(frozen=True)
 class Delete:
-    """Delete an object, if it still has this uid. ``refused`` as in ``Create``."""
+    """Delete an object, if it still has this uid. ``refused`` as in ``Create``.
+
+    With ``outlived`` only if the API server says that none of these owners (each with its uid) is there any more.
+    """
 
     ref: Ref
     uid: str
     refused: Callable[[str], Sequence[Action]] | None = field(default=None, compare=False)
+    outlived: tuple[tuple[Ref, str], ...] = ()
 
 
 @dataclass(frozen=True)

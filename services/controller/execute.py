@@ -15,7 +15,7 @@ from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
 from events.canonical import Json
 from services.controller.actions import Action, Create, Delete, Emit, Forget, Later, Patch
 from services.controller.recorder import Recorder
-from services.controller.world import Ref, meta, name_of, namespace_of
+from services.controller.world import Ref, meta, name_of, namespace_of, uid_of
 
 
 @dataclass
@@ -81,6 +81,9 @@ class Executor:
 
     async def _delete(self, action: Delete) -> list[Change]:
         kind, namespace, name = action.ref
+        for owner, uid in action.outlived:
+            if await self._is_there(owner, uid):
+                return []
         self.deleted.add(action.uid)
         try:
             await self._api.delete(kind, namespace, name, uid=action.uid, grace_s=self._grace_s)
@@ -89,6 +92,14 @@ class Executor:
                 self.deleted.discard(action.uid)
                 raise
         return self._mirror.expect_end(kind, namespace, name, action.uid)
+
+    async def _is_there(self, ref: Ref, uid: str) -> bool:
+        try:
+            return uid_of(await self._api.get(*ref)) == uid
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return False
 
     async def _create(self, action: Create) -> Json:
         try:

@@ -1,16 +1,24 @@
 """Owner-reference deletion, in the background: what belongs to an object goes when the object has gone.
 
 Only for clusters that have no garbage collector of their own (the embedded one). An owner counts as gone when it was
-seen and is not there any more, or another object has its name: an owner that was never seen may be of a kind, or in a
-place, that nobody tells us about, and what it owns is left alone. A dependent stays while one of its owners lives.
+seen and is not there any more, or another object has its name. One that was never seen may be of a kind, or in a place,
+that nobody tells us about, and what it owns is left alone; but it may also have gone while nobody looked (a controller
+that was down). So the API server is asked for the owners that our own controllers give to what they make: pods, jobs.
+A dependent stays while one of its owners lives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container
+from typing import Final
 
+from events.canonical import Json
+from events.kinds import POD, POD_GROUP, VOLCANO_JOB, Kind, kind_of
 from services.controller.actions import Action, Delete
 from services.controller.world import Ref, World, deleting, items, meta, text, uid_of
+
+#: What our controllers make for a pod, and for a job.
+_MADE_FOR: Final[dict[Kind, tuple[Kind, ...]]] = {POD: (POD_GROUP,), VOLCANO_JOB: (POD_GROUP, POD)}
 
 
 def reconcile(world: World, ref: Ref, gone: Container[str]) -> list[Action]:
@@ -18,7 +26,17 @@ def reconcile(world: World, ref: Ref, gone: Container[str]) -> list[Action]:
     item = world.at(ref)
     if item is None or deleting(item):
         return []
-    owners = [text(owner.get("uid")) for owner in items(meta(item).get("ownerReferences"))]
-    if owners and all(uid in gone and not world.alive(uid) for uid in owners):
-        return [Delete(ref, uid_of(item))]
-    return []
+    owners = items(meta(item).get("ownerReferences"))
+    if not owners or any(world.alive(text(owner.get("uid"))) for owner in owners):
+        return []
+    unseen = [owner for owner in owners if text(owner.get("uid")) not in gone]
+    asked = [found for owner in unseen if (found := _maker(ref, owner)) is not None]
+    return [Delete(ref, uid_of(item), outlived=tuple(asked))] if len(asked) == len(unseen) else []
+
+
+def _maker(ref: Ref, owner: Json) -> tuple[Ref, str] | None:
+    """Return the owner that the API server can be asked for, None if it is not of those that we know to own this."""
+    kind = kind_of(text(owner.get("apiVersion")), text(owner.get("kind")))
+    if kind is None or ref.kind not in _MADE_FOR.get(kind, ()):
+        return None
+    return Ref(kind, ref.namespace, text(owner.get("name"))), text(owner.get("uid"))

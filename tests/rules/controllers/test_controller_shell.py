@@ -184,3 +184,15 @@ def test_what_is_counted() -> None:
     labels = {"job_name": "j", "queue_name": "default"}
     assert registry.get_sample_value("volcano_job_completed_phase_count", labels) == 1
     assert registry.get_sample_value("volcano_controller_job_to_pod_creation_latency_milliseconds_count") == 2
+
+
+def test_what_outlived_its_owner_while_no_controller_ran_goes() -> None:
+    """The end of a pod that nobody saw: its PodGroup goes once a controller is there again."""
+    room = ControlRoom()
+    room.apply(pod("p"))
+    room.settle()
+    assert len(room.names(POD_GROUP)) == 1
+    room.delete(POD, "p")
+    room.restart()
+    room.settle()
+    assert room.names(POD_GROUP) == []
