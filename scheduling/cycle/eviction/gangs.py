@@ -41,7 +41,7 @@ class GangTrade:
 
         ``shrink`` says what of a bundle may still go when others were added before.
         """
-        self._free = self._places([])
+        self._free = self._places([]) if self._tasks else None
         if self._free is None:
             return False
         asked = lacking(self._job, self._tasks)

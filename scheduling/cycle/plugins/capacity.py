@@ -60,8 +60,9 @@ class CapacityPlugin(QueuePlugin):
         """Higher ``spec.priority``, then lower share; in a hierarchy that of the queues where the ways part."""
         if not self._by_hierarchy:
             return super().queue_key(queue)
-        way = [(share(item.allocated, item.deserved), item.queue.name) for item in reversed(self.chain(queue.name))]
-        return (-queue.priority, tuple(way))
+        way = reversed(self.chain(queue.name))
+        shares = ((share(item.allocated, item.deserved), item.queue.created, item.queue.name) for item in way)
+        return (-queue.priority, tuple(shares))
 
     # --- reclaim ---
 
