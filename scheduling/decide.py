@@ -16,6 +16,7 @@ from events.records import (
     PodChange,
 )
 from scheduling import cycle
+from scheduling.cycle.memo import Memo
 from scheduling.state.fold import JUMP_MS, Fold
 from scheduling.state.model import CycleResult, Gang, Model, Placed
 
@@ -34,7 +35,7 @@ def decide(fold: Fold, time_ms: int, chain: str, batch: int) -> Batch | None:
     """
     model = fold.model
     now = max(model.time_ms, min(time_ms, model.time_ms + JUMP_MS))
-    result = cycle.run(model, now)
+    result = cycle.run(model, now, _memo(fold), PLACEMENTS_MAX)
     content = _Difference(model, result, now).content()
     if not content:
         return None
@@ -50,6 +51,14 @@ def decide(fold: Fold, time_ms: int, chain: str, batch: int) -> Batch | None:
             **content,
         }
     )
+
+
+def _memo(fold: Fold) -> Memo:
+    """Return what earlier decisions over this state found out: it saves work and changes nothing."""
+    memo = fold.findings
+    if not isinstance(memo, Memo):
+        memo = fold.findings = Memo()
+    return memo
 
 
 class _Difference:

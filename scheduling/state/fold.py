@@ -56,6 +56,8 @@ class Fold:
         self._begin("", "")
 
     def _begin(self, cluster: str, incarnation: str) -> None:
+        #: What decisions over this state found out and may use again; no part of the state.
+        self.findings: object = None
         self.model = Model(cluster=cluster, incarnation=incarnation)
         self.sequence = 0
         self._digest = Digest()
