@@ -69,6 +69,7 @@ class EmbeddedSystem:
         self._closers.append(self.log.close)
         self.agents: NodeAgents | None = None
         self.cluster = EmbeddedCluster(clock, data=self.data, admission=admission_chain(), logs=self._container_log)
+        self._closers.append(self._close_cluster)
         runner = await self.cluster.serve(self.port)
         self._closers.append(runner.cleanup)
         self.server = _address(runner)
@@ -87,7 +88,6 @@ class EmbeddedSystem:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for close in reversed(self._closers):
             await close()
-        self.cluster.close()
 
     async def until_stopped(self) -> int:
         """Wait for Ctrl-C or SIGTERM and return 0; 1 if a service ends by itself, which none should."""
@@ -113,6 +113,9 @@ class EmbeddedSystem:
         api = await KubernetesApi.connect(server_configuration(self.server))
         self._closers.append(api.close)
         return api
+
+    async def _close_cluster(self) -> None:
+        self.cluster.close()
 
     def _container_log(self, pod: Json, container: str) -> str:
         return self.agents.logs(pod, container) if self.agents else ""
