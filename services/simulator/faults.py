@@ -94,6 +94,7 @@ class BinderApi(DirectApi):
         self._store, self._faults = store, faults
         self.cards_at_binding: dict[str, frozenset[str]] = {}
         self.claims_written: list[str] = []
+        self.bound: list[Json] = []
 
     async def bind(self, namespace: str, name: str, binding: dict[str, Any]) -> None:
         self._faults.crash_at("binder", "before-bind")
@@ -106,6 +107,7 @@ class BinderApi(DirectApi):
         cards = frozenset(truth.card_specs(self._store.get(NODE, "", node)))
         await super().bind(namespace, name, binding)
         self.cards_at_binding.setdefault(binding["metadata"].get("uid", ""), cards)
+        self.bound.append(binding)
         self._faults.crash_at("binder", "after-bind")
 
     def _cordon(self, name: str) -> None:

@@ -24,6 +24,8 @@ from scheduling.objects import pod_group as parse_group
 from scheduling.objects import queue as parse_queue
 from scheduling.state.model import Model
 from services.simulator import truth
+from services.simulator.faults import BinderApi
+from services.simulator.inspector import Inspector
 from services.simulator.truth import Truth
 
 
@@ -69,10 +71,8 @@ def look(cluster: Truth, model: Model) -> Look:
 class Invariants:
     """Judges the invariants look after look. ``breaches`` keeps every breach by the invariant's name."""
 
-    def __init__(self, cluster: Truth, cards_at_binding: dict[str, frozenset[str]], claims_written: list[str]) -> None:
-        self._truth = cluster
-        self._cards_at_binding = cards_at_binding
-        self._claims_written = claims_written
+    def __init__(self, cluster: Truth, binder: BinderApi, inspector: Inspector) -> None:
+        self._truth, self._binder, self._inspector = cluster, binder, inspector
         self.breaches: dict[str, list[str]] = {}
         self._bound_before: set[str] = set()
         self._rules: set[Rule] = set()
@@ -94,6 +94,7 @@ class Invariants:
             "exclusive-rule": self._exclusive(seen, model, fresh),
             "pending-has-no-claim": self._pending(seen, model),
             "released": self._released(seen, model),
+            "placement-on-log": self._placements(),
         }
         for name, found in judges.items():
             for text in found:
@@ -171,6 +172,17 @@ class Invariants:
                 if not binding.node_existed:
                     yield f"pod with uid {uid} was bound to node {binding.node}, which did not exist"
 
+    def _placements(self) -> Iterator[str]:
+        """Each Binding of ours has exactly one placement on the log, with the same node and devices (design 12)."""
+        for binding in self._binder.bound:
+            notes = binding["metadata"].get("annotations") or {}
+            there = (binding["metadata"].get("uid"), binding["target"]["name"], notes.get(names.VGPU_IDS, ""))
+            found = self._inspector.placements.get(notes.get(names.DECISION, ""), [])
+            if [(member.uid, member.node, member.allocation) for member in found] != [there]:
+                yield f"pod {binding['metadata']['name']} was bound to {there[1]} by no placement on the log"
+        if self._inspector.diverged:
+            yield f"{self._inspector.diverged} batches were based on another state than the log's"
+
     def _annotations(self, seen: Look, model: Model) -> Iterator[str]:
         for pod in seen.pods:
             if not self._ours(pod.uid) or demand_of(pod, model.env).kind != "vgpu":
@@ -181,7 +193,7 @@ class Invariants:
                 yield f"pod {pod.key} is bound to {pod.node} without an allocation record"
             elif node != pod.node:
                 yield f"pod {pod.key} is bound to {pod.node}, its {names.VGPU_NODE} is {node}"
-            elif strange := set(there) - self._cards_at_binding.get(pod.uid, frozenset(there)):
+            elif strange := set(there) - self._binder.cards_at_binding.get(pod.uid, frozenset(there)):
                 yield f"pod {pod.key}: {', '.join(sorted(strange))} did not belong to {pod.node} when it was bound"
 
     def _pending(self, seen: Look, model: Model) -> Iterator[str]:
@@ -192,7 +204,7 @@ class Invariants:
             for view in model.nodes.values():
                 if pod.uid in view.devices.claims:
                     yield f"pod {pod.key} waits and holds a claim on node {view.name}"
-        yield from self._claims_written
+        yield from self._binder.claims_written
 
     # --- groups and queues ---
 

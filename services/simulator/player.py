@@ -42,8 +42,7 @@ class Player:
         self.system = System(seed)
         self.truth = Truth(self.system.store)
         self.delivery = Delivery(self.system.store, DirectApi(self.system.api, "kubectl"))
-        api = self.system.binder_api
-        self.invariants = Invariants(self.truth, api.cards_at_binding, api.claims_written)
+        self.invariants = Invariants(self.truth, self.system.binder_api, self.system.inspector.state)
         self.facts = Facts(
             self.truth,
             lambda: self.system.model,

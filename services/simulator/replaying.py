@@ -28,17 +28,18 @@ async def refold(system: System) -> str:
     await fresh.catch_up()
     if not fresh.state.anchored:
         return ""
-    for name, live in _live(system):
-        if live.position == fresh.position and live.state.digest() != fresh.state.digest():
+    for name, position, digest in _live(system):
+        if position == fresh.position and digest != fresh.state.digest():
             return f"the {name}'s state is not what its log folds to"
     return ""
 
 
-def _live(system: System) -> list[tuple[str, Follower[Fold]]]:
-    found = [("inspector", system.inspector)]
+def _live(system: System) -> list[tuple[str, int, str]]:
+    """Return who holds a live state: the name, the place up to which it was folded, and its digest."""
+    found = [("inspector", system.inspector.position, system.inspector.state.digest())]
     scheduler = system.roles["scheduler"].instance
     if isinstance(scheduler, Scheduler):
-        found.append(("scheduler", scheduler.follower))
+        found.append(("scheduler", scheduler.follower.position, scheduler.follower.state.digest()))
     return found
 
 

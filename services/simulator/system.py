@@ -32,6 +32,7 @@ from services.controller.manager import ControllerManager
 from services.scheduler.scheduler import Scheduler
 from services.simulator import clocktext, keys
 from services.simulator.faults import BinderApi, Crashed, Faults, ServiceLog, WatcherApi
+from services.simulator.inspector import Inspector
 from services.watcher.watcher import Watcher
 
 CLUSTER = "embedded"
@@ -83,7 +84,7 @@ class System:
         self.faults = Faults()
         self.binder_api = BinderApi(self.api, self.store, self.faults)
         self.watcher_api = WatcherApi(self.api)
-        self.inspector: Follower[Fold] = Follower(self.log, Fold())
+        self.inspector = Follower(self.log, Inspector())
         self.agents = NodeAgents(DirectApi(self.api, "agents"), self.clock, ends="evicted")
         self.crashes: list[str] = []
         self.errors: list[Exception] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Callable
 from pathlib import Path
@@ -103,6 +104,18 @@ def test_a_record_that_does_not_match_is_told(tmp_path: Path) -> None:
     assert found["annotation-matches-node"] == [
         "after the end: pod team-a/one is bound to gpu-01, its volcano.sh/vgpu-node is gpu-02"
     ]
+
+
+def test_a_binding_without_a_placement_on_the_log_is_told(tmp_path: Path) -> None:
+    def spoil(system: System) -> None:
+        binding = {
+            "metadata": {"name": "two", "namespace": "team-a", "uid": "u-2", "annotations": {names.DECISION: "x"}},
+            "target": {"kind": "Node", "name": "gpu-01"},
+        }  # fmt: skip
+        asyncio.run(system.binder_api.bind("team-a", "two", binding))
+
+    found = breaches(tmp_path, node(), pod("one"), pod("two", 20000, uid="u-2"), spoil=spoil)
+    assert found["placement-on-log"] == ["after the end: pod two was bound to gpu-01 by no placement on the log"]
 
 
 def test_a_queue_above_its_capability_is_told(tmp_path: Path) -> None:
