@@ -124,8 +124,8 @@ class History:
         return fresh
 
 
-def pod(name: str = "p", uid: str = "pod-1", node: str = "", **annotations: str) -> dict[str, Any]:
-    limits = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "4000"}
+def pod(name: str = "p", uid: str = "pod-1", node: str = "", memory: int = 4000, **annotations: str) -> dict[str, Any]:
+    limits = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": str(memory)}
     item: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Pod",
