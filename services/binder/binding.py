@@ -44,17 +44,22 @@ class Bindings:
         self._api, self._clock, self._locks, self._volumes, self._stands = api, clock, locks, volumes, stands
         self._decided: dict[str, Pod] = {}
         self._versions: dict[str, str] = {}
-        self._nodes: dict[str, str | None] = {}
+        self._nodes: dict[str, Json | None] = {}
+        self._cordoned: dict[str, bool] = {}
 
     def begin(self, commands: Mapping[str, Command], model: Model) -> None:
-        """A step begins: forget what was read of nodes, and keep each command's pod as it was when it was decided."""
+        """A step begins: forget what was read of nodes; keep each command's pod and node as they were decided on."""
         self._nodes.clear()
+        self._cordoned = {key: cordoned for key, cordoned in self._cordoned.items() if key in commands}
         self._decided = {key: pod for key, pod in self._decided.items() if key in commands}
         self._versions = {key: version for key, version in self._versions.items() if key in commands}
         for key, command in commands.items():
             entry = model.pods.get(command.bind.uid) if command.bind else None
             if entry is not None:
                 self._decided.setdefault(key, entry.pod)
+            view = model.nodes.get(command.bind.node) if command.bind else None
+            if view is not None and view.node is not None:
+                self._cordoned.setdefault(key, view.node.unschedulable)
         self._volumes.begin(commands, model)
 
     def use_version(self, command: str, version: str) -> None:
@@ -71,7 +76,7 @@ class Bindings:
 
     async def _prepared(self, command: Command, member: Member) -> Answer | None:
         """See to node, volumes and lock, in this order; None if the Binding may be sent."""
-        refusal = await self._node_refusal(member)
+        refusal = await self._node_refusal(command, member)
         if refusal:
             return await self._refuse(command, member, refusal)
         decided = self._decided.get(command.id)
@@ -106,21 +111,22 @@ class Bindings:
             await self._locks.release(member.node, key, command.id)
         return answer
 
-    async def _node_refusal(self, member: Member) -> str:
-        """Say why nothing may be bound to the node: it does not exist, or is another object (scheduling/F-12a)."""
+    async def _node_refusal(self, command: Command, member: Member) -> str:
+        """Say why nothing may be bound to the node: it is gone, another object, or cordoned since (F-12a, F-8)."""
         if member.node not in self._nodes:
             try:
-                found = await self._api.get(NODE, "", member.node)
-                self._nodes[member.node] = str(found["metadata"].get("uid", ""))
+                self._nodes[member.node] = await self._api.get(NODE, "", member.node)
             except ApiError as error:
                 if error.status != 404:
                     raise
                 self._nodes[member.node] = None
-        uid = self._nodes[member.node]
-        if uid is None:
+        found = self._nodes[member.node]
+        if found is None:
             return f"node {member.node} does not exist"
-        if member.node_uid and uid != member.node_uid:
+        if member.node_uid and str(found["metadata"].get("uid", "")) != member.node_uid:
             return f"node {member.node} is another object than the one that was decided on"
+        if not self._cordoned.get(command.id, True) and (found.get("spec") or {}).get("unschedulable") is True:
+            return f"node {member.node} was cordoned after the decision"
         return ""
 
     async def _bind(self, command: Command, member: Member) -> Answer:

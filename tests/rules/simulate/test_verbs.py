@@ -63,12 +63,13 @@ def test_a_binding_call_that_fails_is_made_again(lines: Any, result: str) -> Non
     assert lines(steps, [bound(bindings=1)], node(), pod("one")) == []
 
 
-def test_the_chosen_node_is_cordoned_when_it_refuses(lines: Any) -> None:
-    fault = {"pod": "team-a/one", "result": "error", "then": {"cordonChosenNode": True}}
+@pytest.mark.parametrize("result", ["conflict", "error", "timeout"])
+def test_the_chosen_node_is_cordoned_when_it_refuses(lines: Any, result: str) -> None:
+    """A node that was cordoned after the decision takes nothing new (scheduling/F-8): the next one is chosen."""
+    fault = {"pod": "team-a/one", "result": result, "then": {"cordonChosenNode": True}}
     expect = [
-        bound(node=["gpu-02"], bindings=1),
-        {"object": "Node/gpu-01", "contains": {"spec": {"unschedulable": True}}},
-    ]
+        bound(node=["gpu-02"], bindings=1), {"object": "Node/gpu-01", "contains": {"spec": {"unschedulable": True}}},
+    ]  # fmt: skip
     assert lines([{"bindResult": fault}, {"add": [1, 2, 3]}], expect, node(), node("gpu-02"), pod("one")) == []
 
 
