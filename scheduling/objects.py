@@ -7,6 +7,7 @@ and the API server has judged the shape before. Quantities stay as they are writ
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -101,7 +102,66 @@ class Container:
     restartable: bool = False
 
 
+@dataclass(frozen=True, eq=False)
+class Asks:
+    """What a pod's containers ask for, and what readers worked out of it (``derived``, by what they call it)."""
+
+    containers: tuple[Container, ...]
+    init_containers: tuple[Container, ...]
+    overhead: Any
+    derived: dict[Any, Any] = field(default_factory=dict)
+
+    @cached_property
+    def request(self) -> Vector:
+        app = resources.total(resources.vector(item.requests) for item in self.containers)
+        beside: dict[str, int] = {}
+        peak: dict[str, int] = {}
+        for item in self.init_containers:
+            asked = resources.vector(item.requests)
+            if item.restartable:
+                beside = resources.add(beside, asked)
+                peak = resources.maximum(peak, beside)
+            else:
+                peak = resources.maximum(peak, resources.add(beside, asked))
+        request = resources.maximum(resources.add(app, beside), peak)
+        overhead = resources.vector(_mapping(self.overhead))
+        return resources.add(resources.add(request, overhead), {resources.PODS: 1})
+
+
+#: Pods that are written alike: most pods of a cluster are. Beyond this many ways of writing one, it begins anew.
+_ALIKE_MAX = 16384
+#: The marshal format that spells equal values alike, whichever objects they are made of.
+_PLAIN = 2
+_CONTAINERS: dict[bytes, tuple[Container, ...]] = {}
+_ASKS: dict[tuple[int, int, bytes], Asks] = {}
+
+
+def asks_of(containers: tuple[Container, ...], init_containers: tuple[Container, ...], overhead: Any) -> Asks:
+    """Return what containers ask for, the same object for the same containers."""
+    key = (id(containers), id(init_containers), marshal.dumps(overhead, _PLAIN))
+    found = _ASKS.get(key)
+    if found is None:
+        if len(_ASKS) >= _ALIKE_MAX:
+            _ASKS.clear()
+        # It holds the containers, so their identities stay theirs as long as it is known by them.
+        found = _ASKS[key] = Asks(containers, init_containers, overhead)
+    return found
+
+
 def _containers(value: Any) -> tuple[Container, ...]:
+    """Parse a list of containers; lists that are written alike are one."""
+    if not value:
+        return ()
+    key = marshal.dumps(value, _PLAIN)
+    found = _CONTAINERS.get(key)
+    if found is None:
+        if len(_CONTAINERS) >= _ALIKE_MAX:
+            _CONTAINERS.clear()
+        found = _CONTAINERS[key] = _read_containers(value)
+    return found
+
+
+def _read_containers(value: Any) -> tuple[Container, ...]:
     found = []
     for item in _items(value):
         asked = _mapping(item.get("resources"))
@@ -144,21 +204,14 @@ class Pod(Meta):
         return self.phase in ("Succeeded", "Failed")
 
     @cached_property
+    def asks(self) -> Asks:
+        """What its containers ask for; pods whose containers are written alike share it."""
+        return asks_of(self.containers, self.init_containers, self.spec.get("overhead"))
+
+    @property
     def request(self) -> Vector:
         """The pod's request (scheduling/R-2): containers, raised by init containers, plus overhead, plus one pod."""
-        app = resources.total(resources.vector(item.requests) for item in self.containers)
-        beside: dict[str, int] = {}
-        peak: dict[str, int] = {}
-        for item in self.init_containers:
-            asked = resources.vector(item.requests)
-            if item.restartable:
-                beside = resources.add(beside, asked)
-                peak = resources.maximum(peak, beside)
-            else:
-                peak = resources.maximum(peak, resources.add(beside, asked))
-        request = resources.maximum(resources.add(app, beside), peak)
-        overhead = resources.vector(_mapping(self.spec.get("overhead")))
-        return resources.add(resources.add(request, overhead), {resources.PODS: 1})
+        return self.asks.request
 
 
 def pod(item: Json, version: str = "") -> Pod:

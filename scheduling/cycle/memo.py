@@ -22,7 +22,8 @@ _SLACK = 64
 class Memo:
     """Traits by pod uid, classes by number, and which nodes changed since the first cycle, in order.
 
-    ``cluster`` holds the views as the last cycle left them, trials included.
+    ``cluster`` holds the views as the last cycle left them, trials included. ``searches`` counts the tasks for which
+    nodes were searched.
     """
 
     env: DeviceEnv | None = None
@@ -33,6 +34,7 @@ class Memo:
     classes: dict[int, PodClass] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
     cluster: ClusterView = field(default_factory=lambda: ClusterView({}))
+    searches: int = 0
     _last_kind: int = 0
     _settled: dict[str, tuple[object, Job]] = field(default_factory=dict)
     _watched: dict[str, tuple[object, Job]] = field(default_factory=dict)

@@ -79,6 +79,9 @@ class NodeDevices:
 
     def with_claim(self, claim: Claim) -> NodeDevices:
         """Return the books with this claim; it replaces an older one of the same pod (A-14, A-17)."""
+        if self.claims.get(claim.uid) == claim:
+            # The same again, on a pod that reads otherwise in what is no matter here.
+            return self._changed({**self.claims, claim.uid: claim}, self.books, self.orphans)
         base = self.without_claim(claim.uid)
         books, orphans = dict(base.books), dict(base.orphans)
         for uuid in dict.fromkeys(share.uuid for share in claim.shares):
@@ -87,7 +90,7 @@ class NodeDevices:
                 books[uuid] = books[uuid].with_holders(holders)
             else:
                 orphans[uuid] = in_order((*orphans.get(uuid, ()), *holders))
-        return replace(base, claims={**base.claims, claim.uid: claim}, books=books, orphans=orphans)
+        return base._changed({**base.claims, claim.uid: claim}, books, orphans)
 
     def without_claim(self, uid: str) -> NodeDevices:
         """Return the books without this pod's claim; twice is the same as once (devices/A-16a)."""
@@ -103,7 +106,12 @@ class NodeDevices:
             if left:
                 orphans[uuid] = left
         claims = {key: other for key, other in self.claims.items() if key != uid}
-        return replace(self, claims=claims, books=books, orphans=orphans)
+        return self._changed(claims, books, orphans)
+
+    def _changed(
+        self, claims: Mapping[str, Claim], books: Mapping[str, Card], orphans: Mapping[str, tuple[Holder, ...]]
+    ) -> NodeDevices:
+        return NodeDevices(self.name, self.env, self.registration, claims, books, orphans, self.node)
 
     # --- what is there ----------------------------------------------------------------------------------------------
 

@@ -1,13 +1,13 @@
 """The books of one card: a value made of its registration and its holders (devices/N-20 to N-22, F-3, F-15 to F-20).
 
-All sums are computed from the holders, never counted up and down, so the books after any way of events are the books
-of what is held (K-5). A holder that is added or removed makes a new card.
+All sums follow from the holders, so the books after any way of events are the books of what is held (K-5). A holder
+that is added or removed makes a new card.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from scheduling.devices import geometry
@@ -158,10 +158,22 @@ class Card:
         return min(self.memory, geometry.largest(self.groups) // self.factor)
 
     def with_holders(self, holders: Iterable[Holder]) -> Card:
-        return replace(self, holders=in_order((*self.holders, *holders)))
+        """Return the card with more holders; sums that are known move with them."""
+        more = tuple(holders)
+        return self._holding(in_order((*self.holders, *more)), more, 1)
 
     def without_pod(self, uid: str) -> Card:
-        return replace(self, holders=tuple(holder for holder in self.holders if holder.uid != uid))
+        gone = tuple(holder for holder in self.holders if holder.uid == uid)
+        return self._holding(tuple(holder for holder in self.holders if holder.uid != uid), gone, -1)
+
+    def _holding(self, holders: tuple[Holder, ...], moved: tuple[Holder, ...], by: int) -> Card:
+        card = Card(self.spec, self.groups, self.factor, holders)
+        known = self.__dict__
+        if "used_memory" in known:
+            card.__dict__["used_memory"] = self.used_memory + by * sum(self.booked(item.share) for item in moved)
+        if "used_cores" in known:
+            card.__dict__["used_cores"] = self.used_cores + by * sum(item.share.cores for item in moved)
+        return card
 
 
 def make(spec: CardSpec, config: DeviceConfig, holders: Iterable[Holder] = ()) -> Card:

@@ -48,7 +48,7 @@ def encode(shares: Iterable[Share]) -> str:
     return ";".join(segments.get(place, "") for place in range(max(segments, default=-1) + 1))
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=65536)
 def decode(text: str) -> Record:
     """Read a record (A-4)."""
     shares: list[Share] = []

@@ -80,6 +80,7 @@ class Demand:
     selection: Selection = field(default_factory=Selection)
     rules: tuple[arguments.Rule, ...] = ()
     legacy: int = 0
+    _before: tuple[DeviceEnv, Vector] | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def rule_ids(self) -> tuple[str, ...]:
@@ -91,7 +92,18 @@ class Demand:
         """Everything that an answer of a node depends on, the pod's identity apart: equal keys, equal answers (F-7)."""
         request = tuple(sorted(self.request.items()))
         asked = (self.kind, self.refusal, request, self.requests, self.legacy)
-        return (*asked, self.group, self.spread, self.mode, self.selection, self.rules)
+        return (*asked, self.group if self.spread else "", self.mode, self.selection, self.rules)
+
+    def of(self, pod: Pod) -> Demand:
+        """Return the demand of a pod that is written like the one this was read from; what is known goes with it."""
+        group = group_key(pod) if self.requests else ""
+        spread = bool(group) and pod.annotations.get(names.PODGROUP_POLICY) == "spread"
+        found = object.__new__(Demand)
+        found.__dict__.update(self.__dict__)
+        found.__dict__.update(uid=pod.uid, group=group, spread=spread)
+        if spread:
+            found.__dict__.pop("key", None)
+        return found
 
     def charge_before(self, env: DeviceEnv) -> Vector:
         """The WHOLE vector a queue is charged before cards are chosen (R-13, Q-21): cpu, memory and all else included.
@@ -99,7 +111,11 @@ class Demand:
         For a vGPU pod our names hold number, memory × count and cores × count, in thousandths; a memory that depends
         on the card counts 0. For every other pod it is its request without the percentage name (R-11).
         """
-        return self._charged(env, lambda item: item.memory)
+        if self._before is None or self._before[0] is not env:
+            charge = self._charged(env, lambda item: item.memory)
+            object.__setattr__(self, "_before", (env, charge))
+            return charge
+        return self._before[1]
 
     def requested_at_most(self, env: DeviceEnv, largest: int) -> Vector:
         """As ``charge_before``, but memory that depends on the card counts as ``largest`` units (Q-21, for Q-12)."""
@@ -129,38 +145,68 @@ def without_percentage(request: Vector, env: DeviceEnv) -> Vector:
 
 def node_request(pod: Pod, env: DeviceEnv) -> Vector:
     """Return what a pod takes from a node's scalar totals (R-11)."""
-    return without_percentage(pod.request, env)
+    request = pod.request
+    return request if env.percentage_name not in request else without_percentage(request, env)
 
 
 class _Invalid(Exception):
     """A quantity that makes the pod unschedulable (R-8)."""
 
 
+#: The annotations that a demand is read from, the group's apart.
+_READ = (
+    names.VGPU_CORES,
+    names.VGPU_MODE,
+    names.USE_GPU_UUID,
+    names.NOUSE_GPU_UUID,
+    names.USE_GPU_TYPE,
+    names.NOUSE_GPU_TYPE,
+)
+_FORMS = "demands"
+
+
 def demand_of(pod: Pod, env: DeviceEnv) -> Demand:
-    """Return what a pod asks for under a configuration."""
+    """Return what a pod asks for under a configuration; pods that are written alike are read once."""
+    annotations = pod.annotations
+    rules = arguments.matching(env.args.rules, pod.labels) if env.args.rules else ()
+    written = (*(annotations.get(name) for name in _READ), rules)
+    known: tuple[DeviceEnv, dict[tuple[object, ...], Demand]] | None = pod.asks.derived.get(_FORMS)
+    if known is None or known[0] is not env or len(known[1]) > _FORMS_MAX:
+        known = pod.asks.derived[_FORMS] = (env, {})
+    form = known[1].get(written)
+    if form is None:
+        form = known[1][written] = _form(pod, env, rules)
+        # Worked out here, for all of them.
+        form.charge_before(env)
+        assert form.key
+    return form.of(pod)
+
+
+#: Ways of annotating pods with the same containers that are remembered.
+_FORMS_MAX = 256
+
+
+def _form(pod: Pod, env: DeviceEnv, rules: tuple[arguments.Rule, ...]) -> Demand:
+    """Return what all pods ask for that are written like this one: no pod's, and of no group."""
     try:
         requests = _requests(pod, env)
     except _Invalid as fault:
         refusal = str(fault) if env.args.vgpu else OFF
-        return Demand("vgpu", pod.uid, pod.request, refusal=refusal)
+        return Demand("vgpu", "", pod.request, refusal=refusal)
     refusal = OFF if requests and not env.args.vgpu else _init_refusal(pod, env)
     if not requests:
         return _legacy(pod, env, refusal)
-    annotations = pod.annotations
-    group = group_key(pod)
-    mode = annotations.get(names.VGPU_MODE, "")
+    mode = pod.annotations.get(names.VGPU_MODE, "")
     return Demand(
         "vgpu",
-        pod.uid,
+        "",
         pod.request,
         refusal=refusal,
         warnings=tuple(_warnings(pod, env, requests)),
         requests=requests,
-        group=group,
-        spread=annotations.get(names.PODGROUP_POLICY) == "spread" and bool(group),
         mode=mode if mode.strip() else "",
         selection=_selection(pod),
-        rules=arguments.matching(env.args.rules, pod.labels),
+        rules=rules,
     )
 
 
@@ -268,7 +314,7 @@ def _legacy(pod: Pod, env: DeviceEnv, refusal: str) -> Demand:
     elif env.args.number:
         amount = legacy_amount(pod, names.GPU_NUMBER)
         kind = "number" if amount > 0 else "none"
-    return Demand(kind, pod.uid, pod.request, refusal=refusal, legacy=max(amount, 0))
+    return Demand(kind, "", pod.request, refusal=refusal, legacy=max(amount, 0))
 
 
 def legacy_amount(pod: Pod, name: str) -> int:

@@ -13,10 +13,9 @@ from functools import cached_property
 from scheduling import resources
 from scheduling.nodes.interpod import PodTerms, carried_terms
 from scheduling.nodes.ports import HostPort, host_ports
-from scheduling.nodes.requests import assumed_request
 from scheduling.nodes.view import NodeView
 from scheduling.objects import Other, Pod
-from scheduling.resources import CPU, MEMORY, Vector
+from scheduling.resources import Vector
 from scheduling.status import TERMINAL, TaskStatus
 
 
@@ -42,17 +41,20 @@ class NodeFacts:
     @cached_property
     def assumed(self) -> tuple[int, int]:
         """CPU (milli) and memory (bytes) of its pods, containers without a request counted (AL-25)."""
-        found = [assumed_request(pod) for pod in self.pods]
-        return sum(item[CPU] for item in found), sum(item[MEMORY] for item in found)
+        sums = self.view.sums
+        return sums.cpu, sums.memory
 
     @cached_property
     def used(self) -> Vector:
         """What its pods ask, those included that are only promised (the sums of AL-25)."""
-        return resources.add(self.view.used, self.view.pipelined)
+        sums = self.view.sums
+        return resources.add(sums.used, sums.pipelined) if sums.pipelined else sums.used
 
     @cached_property
     def carried(self) -> tuple[tuple[Pod, PodTerms], ...]:
         """Its pods that have rules about other pods, with these rules."""
+        if not self.view.sums.carrying:
+            return ()
         found = ((pod, carried_terms(pod)) for pod in self.pods if pod.spec.get("affinity"))
         return tuple((pod, terms) for pod, terms in found if terms)
 

@@ -137,7 +137,7 @@ class PodFilter:
 
     def _stable(self, facts: NodeFacts, node: Node) -> str | None:
         """What depends on the node alone."""
-        others = len(facts.pods) - (self.pod.uid in facts.view.tasks)
+        others = facts.view.sums.live - (self.pod.uid in facts.view.tasks)
         if others >= node.room.get(PODS, 0):
             return POD_NUMBER
         if taints.cordoned(node, self._tolerations):

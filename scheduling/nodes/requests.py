@@ -18,6 +18,14 @@ def assumed_request(pod: Pod) -> Vector:
 
     It sums as the request itself does (R-2). A request written as 0 is a request.
     """
+    derived = pod.asks.derived
+    found: Vector | None = derived.get(assumed_request)
+    if found is None:
+        found = derived[assumed_request] = _assumed_request(pod)
+    return found
+
+
+def _assumed_request(pod: Pod) -> Vector:
     app = resources.total(_assumed(item.requests) for item in pod.containers)
     beside: Vector = {CPU: 0, MEMORY: 0}
     peak: Vector = {}
