@@ -1,0 +1,92 @@
+"""Our services as processes of their own on real parts: started, killed and started again, each with its log file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from parts.broker import Broker
+
+from adapters.log.kafka_topic import KafkaSettings
+
+ROOT = Path(__file__).parents[2]
+_COMMAND = "import sys; from services.cli.main import main; sys.argv[0] = 'gpuledger'; main()"
+
+
+class Stack:
+    """The processes of one cluster (or, for schedulers, of several); ``name`` of a process is a service and a mark."""
+
+    def __init__(self, home: Path, broker: Broker, cluster: str, **settings: Any) -> None:
+        self.home = home
+        self.cluster = cluster
+        self.kafka = KafkaSettings(broker.address, f"gpuledger.{cluster}")
+        self.url = f"kafka://{broker.address}/{self.kafka.topic}"
+        self.settings: dict[str, Any] = {
+            "cluster": cluster,
+            "log": {"home": "kafka"},
+            "kafka": {"servers": broker.address, "session_s": 3},
+            "scheduler_names": ["volcano", "gpuledger"],
+            "http": {"port": 0},
+            "log_level": "info",
+            **settings,
+        }
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        home.mkdir(parents=True, exist_ok=True)
+        self.config = home / "settings.yaml"
+        self.config.write_text(yaml.safe_dump(self.settings))
+
+    def start(self, *names: str) -> None:
+        """Start services: ``watcher``, ``scheduler``, ``scheduler-2``…"""
+        for name in names:
+            service = name.partition("-")[0]
+            self.spawn(name, [sys.executable, "-c", _COMMAND, service, "--config", str(self.config)])
+
+    def spawn(self, name: str, command: list[str]) -> None:
+        """Start any process under a name."""
+        with (self.home / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=environment())
+
+    def kill(self, name: str) -> None:
+        """End a process as ``kill -9`` does."""
+        process = self._processes.pop(name)
+        assert process.poll() is None, f"{name} had ended by itself: {self.words(name)}"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def terminate(self, name: str) -> int:
+        """End a process by SIGTERM and return its exit code."""
+        process = self._processes.pop(name)
+        process.terminate()
+        return process.wait(timeout=30)
+
+    def ended(self) -> list[str]:
+        """Return the processes that have ended by themselves, which none should."""
+        return [name for name, process in self._processes.items() if process.poll() is not None]
+
+    def stop(self) -> None:
+        """End everything."""
+        for process in self._processes.values():
+            process.kill()
+        for process in self._processes.values():
+            process.wait()
+        self._processes.clear()
+
+    def words(self, name: str) -> str:
+        """Return the last lines of a process's log."""
+        return (self.home / f"{name}.log").read_text(errors="replace")[-3000:]
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command that looks back at the log."""
+        command = [sys.executable, "-c", _COMMAND, *arguments, "--log", self.url]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment())
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of our processes: nothing of ours but what the test gives."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GPULEDGER_")}
+    return {**clean, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
