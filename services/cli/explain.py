@@ -21,6 +21,7 @@ from events.canonical import Json
 from events.codec import format_time
 from scheduling.devices.arguments import rule_id
 from scheduling.devices.cards import Holder
+from scheduling.remedies import ahead, least_change
 from scheduling.state.model import Model, PodEntry
 from services.cli import history
 from services.cli.biography import Biography, GroupLens, Happening, Lens, PodLens
@@ -126,7 +127,14 @@ def describe_pod(model: Model, key: str) -> Json:
     if group and not entry.node:
         found["podGroupMessage"] = group.book.message
         found["podGroupEvent"] = _if_other(group.book.event_message, group.book.message)
+        found |= _outlook(model, pod_.group_key)
     return found
+
+
+def _outlook(model: Model, group: str) -> Json:
+    """What would let a waiting group run, found by deciding again on a changed state, and who is ahead of it."""
+    remedy = least_change(model, group, model.time_ms)
+    return {"wouldRunIf": remedy.text if remedy else "", "ahead": ahead(model, group, model.time_ms)}
 
 
 def _if_other(text: str, said: str) -> str:
@@ -189,6 +197,7 @@ def describe_group(model: Model, key: str) -> Json:
         "event": _if_other(entry.book.event_message, entry.book.message),
         "attempts": entry.attempts,
         "members": pods,
+        **(_outlook(model, key) if entry.book.unschedulable else {}),
     }
 
 
@@ -199,7 +208,8 @@ _HEADINGS = (
     ("podGroupPhase", "its phase"), ("queue", "queue"), ("queueState", "its state"), ("minMember", "minMember"),
     ("placed", "placed"), ("node", "node"), ("allocation", "allocation"), ("decision", "decision"),
     ("reason", "reason"), ("message", "message"), ("event", "event"), ("podGroupMessage", "podgroup says"),
-    ("podGroupEvent", "its event"), ("bindFailures", "refused binds"), ("attempts", "attempts"),
+    ("podGroupEvent", "its event"), ("wouldRunIf", "would run if"), ("bindFailures", "refused binds"),
+    ("attempts", "attempts"),
 )  # fmt: skip
 
 
@@ -215,6 +225,7 @@ def as_text(found: Json) -> str:
         amount = f"memory {device['memory']}, cores {device['cores']}"
         lines.append(f"  {'device':<14} {device['gpu']}{device['slice']}{lost}: {amount}{rules}")
     lines += [f"  {'warning':<14} {warning}" for warning in found.get("warnings", ())]
+    lines += [f"  {'ahead of it':<14} {group}" for group in found.get("ahead", ())]
     for member in found.get("members", ()):
         where = member["node"] or member["message"] or "-"
         lines.append(f"  {'member':<14} {member['name']} {member['status']}: {where}")
