@@ -135,10 +135,22 @@ class Delivery:
 
     def _events(self, document: Document) -> list[Event]:
         """Return a document's objects as they were delivered last, else as they are written."""
-        return self._shown.get(document.number) or [("ADDED", item) for item in _completed(document)]
+        return self._shown.get(document.number) or [("ADDED", item) for item in self._old_forms(document)]
 
     def _gone(self, document: Document) -> list[Json]:
-        return self._deleted.get(document.number) or _completed(document)
+        return self._deleted.get(document.number) or self._old_forms(document)
+
+    def _old_forms(self, document: Document) -> list[Json]:
+        """Return forms that were never delivered: older ones of what is there, where they do not say otherwise."""
+        forms: list[Json] = []
+        for item in document.objects():
+            form = _complete(kind_of(item), item)
+            kind, namespace, name = split(reference(item))
+            there = self.store.get(kind, namespace, name)
+            form["metadata"].setdefault("uid", there["metadata"].get("uid", "") if there else "")
+            form["metadata"].setdefault("resourceVersion", "1")
+            forms.append(form)
+        return forms
 
     def relist(self, kind: Kind, documents: Sequence[Document]) -> None:
         """From now on there are exactly these objects of a kind; the watcher learns it from its next list."""
@@ -149,10 +161,6 @@ class Delivery:
         for key, item in wanted.items():
             if self.store.get(kind, *key) is None:
                 self._put(kind, item)
-
-
-def _completed(document: Document) -> list[Json]:
-    return [_complete(kind_of(item), item) for item in document.objects()]
 
 
 def _complete(kind: Kind, item: Json) -> Json:
