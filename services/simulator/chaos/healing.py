@@ -1,7 +1,7 @@
 """When the faults stop: within so much simulated time everything that fits is bound and nothing is left half done.
 
-What "fits" means is asked of a scheduler that begins from nothing: it lists the cluster as it is and decides on an empty
-log. If it would still bind or evict something, the living one has forgotten or is holding on to something.
+What "fits" means is asked of a scheduler that begins from nothing: it lists the cluster as it is and decides on an
+empty log. If it would still bind or evict something, the living one has forgotten or is holding on to something.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _left_waiting(world: World) -> Iterator[str]:
         if found:
             yield f"8: a scheduler that begins from nothing would {', '.join(found)}"
             return
-        state._decisions.new_term()  # noqa: SLF001
+        state._decisions.new_term()
         for change in batch.groups:
             state.model.groups[change.group].book = change.book
         for pods in batch.pods:

@@ -1,7 +1,7 @@
 """An onlooker's fold: it keeps what every decision said, and what the log had told of the world at its place.
 
-A decision is not to blame for what nobody had told it; the place on the log that counts is that of the batch, since what
-changed between its base and there voids it.
+A decision is not to blame for what nobody had told it; the place on the log that counts is that of the batch, since
+what changed between its base and there voids it.
 """
 
 from __future__ import annotations

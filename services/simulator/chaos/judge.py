@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from events import names
-from events.kinds import NODE, POD, POD_GROUP
-from scheduling import quantity, resources
+from events.kinds import POD, POD_GROUP
+from scheduling import resources
 from scheduling.devices.arguments import matching, rule_id
 from scheduling.devices.record import Share, decode
-from scheduling.devices.register import HAMI_CORE, CardSpec, read_cards
+from scheduling.devices.register import HAMI_CORE, CardSpec
 from scheduling.objects import Pod
 from scheduling.objects import pod as parse_pod
 from scheduling.objects import pod_group as parse_group
@@ -50,6 +50,7 @@ class Judge:
         self._judged: set[str] = set()
         self._version = -1
         self.complete: set[str] = set()
+        self._minimum: dict[str, int] = {}
         self.ever_bound: dict[str, set[str]] = defaultdict(set)
 
     def look(self) -> None:
@@ -142,11 +143,11 @@ class Judge:
         held = self._on(fresh.pod.node)
         for name in ("cpu", "memory"):
             used = sum(seen.pod.request.get(name, 0) for seen in held)
-            limit = quantity.parse(decision.allocatable.get(name, "0"))
-            if limit is not None and used > resources.vector({name: decision.allocatable.get(name, "0")}).get(name, 0):
+            limit = resources.vector({name: decision.allocatable.get(name, "0")}).get(name, 0)
+            if used > limit:
                 yield f"1: node {fresh.pod.node}: {name} {used} of {limit} requested"
-        if (limit := int(decision.allocatable.get("pods", "0"))) < len(held):
-            yield f"1: node {fresh.pod.node}: {len(held)} of {limit} pods"
+        if (most := int(decision.allocatable.get("pods", "0"))) < len(held):
+            yield f"1: node {fresh.pod.node}: {len(held)} of {most} pods"
 
     # --- 4: queues ---
 
@@ -181,6 +182,8 @@ class Judge:
         for item in self.world.store.items(POD_GROUP):
             meta = item["metadata"]
             uid, minimum = meta["uid"], int((item.get("spec") or {}).get("minMember") or 0)
+            # What is asked for only after a gang was decided on does not tear it.
+            minimum = self._minimum[uid] = min(minimum, self._minimum.get(uid, minimum))
             bound = {seen.pod.uid for seen in members.get(f"{meta['namespace']}/{meta['name']}", ()) if seen.pod.node}
             self.ever_bound[uid] |= bound
             if len(self.ever_bound[uid]) >= minimum:
@@ -195,14 +198,6 @@ class Judge:
             free = [pod for pod in there if not pod.node and resources.is_best_effort(pod.request)]
             if bound and len(bound) + len(free) < group.min_member and group.uid not in self.complete:
                 yield f"3: PodGroup {group.key}: {len(bound)} of minMember {group.min_member} bound"
-
-    def cards(self) -> dict[tuple[str, str], CardSpec]:
-        found: dict[tuple[str, str], CardSpec] = {}
-        for node in self.world.store.items(NODE):
-            name = node["metadata"]["name"]
-            for card in read_cards((node["metadata"].get("annotations") or {}).get(names.NODE_REGISTER, ""))[0]:
-                found[(name, card.uuid)] = card
-        return found
 
 
 def _agrees(seen: Seen, decision: Decision) -> bool:

@@ -1,8 +1,8 @@
 """What goes wrong between the services and their world, and how often it did.
 
 A step of the plan *arms* a fault for one service; it fires at the next request that it is meant for, or lapses. A
-*cut* lies between a service and a peer (the log, the API server) for a while, in one direction or both: requests that do
-not arrive have no effect, answers that do not arrive leave an effect that nobody was told of. What is *late* takes
+*cut* lies between a service and a peer (the log, the API server) for a while, in one direction or both: requests that
+do not arrive have no effect, answers that do not arrive leave an effect that nobody was told of. What is *late* takes
 effect some steps after its sender has given up.
 
 Every fault that fires is counted by its name: a run in which one of them never fired proves nothing about it.

@@ -25,7 +25,8 @@ WORK: Final = {
 }  # fmt: skip
 FAULTS: Final = {
     "kill": 5, "kill at": 8, "hold at": 8, "second": 2, "append fault": 6, "read fault": 2,
-    "api fault": 6, "bind fault": 4, "watch fault": 6, "stale list": 1, "cut": 2, "clock": 2, "poison": 1, "snapshot": 1,
+    "api fault": 6, "bind fault": 4, "watch fault": 6, "stale list": 1, "cut": 2, "clock": 2, "poison": 1,
+    "snapshot": 1,
 }  # fmt: skip
 MEMORIES: Final = (1, 3, 7, 11)
 
@@ -40,7 +41,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Setting:
-    """What stays the same through a run: the shape of the cluster, the configuration, and which services are doubled."""
+    """What stays the same through a run: the shape of the cluster and the configuration."""
 
     nodes: int
     cards: int
@@ -73,7 +74,7 @@ def draw(seed: int, length: int) -> Plan:
     """Return the plan of a seed."""
     rng = Random(seed)
     setting = _setting(rng)
-    weights = dict(RUNS)
+    weights: dict[str, float] = dict(RUNS)
     for family, least, most in ((WORK, 0.5, 1.2), (FAULTS, 0.05, 0.6)):
         scale = rng.uniform(least, most)
         for verb, weight in family.items():

@@ -274,7 +274,7 @@ class Workload:
             return ""
         place = rng.randrange(len(cards))
         parts = cards[place].split(",")
-        choice = rng.randrange(3)
+        choice = rng.randrange(3) if parts[5] != "mig" else 1 + rng.randrange(2)  # slices do not shrink
         if choice == 0:
             parts[2] = str(max(1, int(parts[2]) - rng.choice((1, 1000, 3000))))
         elif choice == 1:

@@ -1,7 +1,7 @@
 """The simulated world: the production services as processes that can be killed, held, doubled and cut off.
 
-Each process has its own links to the log and to the API server, and its own clock. A step of a process is driven until it
-ends or is held; a killed process loses everything but what is on the log and in the cluster, and is started again by a
+Each process has its own links to the log and to the API server, and its own clock. A step of a process is driven until
+it ends or is held; a killed process loses everything but what is on the log and in the cluster, and is started again by a
 later step. Two processes of a role may live at once: the terms on the log say which of them counts.
 """
 
