@@ -23,6 +23,7 @@ from services.binder.status_config import ConfigStatus
 from services.binder.status_groups import GroupStatus
 from services.binder.status_nodes import NodeStatus
 from services.binder.status_pods import PodStatus
+from services.binder.status_queue_warnings import QueueWarnings
 from services.binder.status_queues import QueueStatus
 from services.binder.written import Due, Pace
 from services.runtime.following import catch_up
@@ -56,6 +57,7 @@ class StatusWriter:
             GroupStatus(api, self.recorder, self._pace),
             PodStatus(api, self.recorder, self._pace),
             QueueStatus(api, self._pace),
+            QueueWarnings(self.recorder),
             NodeStatus(self.recorder),
             ConfigStatus(self.recorder),
         )
