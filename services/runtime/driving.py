@@ -46,6 +46,28 @@ class LogNews:
         await self._log.wait(self._position(), timeout_s)
 
 
+class SharedNews:
+    """News of the log for one of several services that share a follower.
+
+    Another one may have read on in between; so what counts is where the follower stood when this service's last step
+    began. ``around`` makes of a step one that remembers that.
+    """
+
+    def __init__(self, log: Log, position: Callable[[], int]) -> None:
+        self._log, self._position = log, position
+        self._begun = 0
+
+    def around(self, step: Callable[[], Awaitable[bool]]) -> Callable[[], Awaitable[bool]]:
+        async def noted() -> bool:
+            self._begun = self._position()
+            return await step()
+
+        return noted
+
+    async def __call__(self, timeout_s: float) -> None:
+        await self._log.wait(self._begun, timeout_s)
+
+
 class WatchNews:
     """News of the API server: one of the reflectors has something for its next poll."""
 
@@ -94,9 +116,10 @@ async def drive(
     news: News,
     idle_s: float = 1.0,
     *,
+    pace_s: float = 0.0,
     ended: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Step for ever: at once while there is work, after news or ``idle_s`` otherwise.
+    """Step for ever: at once while there is work, after news or ``idle_s`` otherwise; ``pace_s`` after each step.
 
     Ends when it is cancelled, and between two steps when ``ended`` says so. Raises OutOfRange: what was folded belongs
     to a log that is not there any more, and only a new start builds it anew.
@@ -108,9 +131,9 @@ async def drive(
             busy = await step()
             service.steps += 1
             service.failure, pause = "", _PAUSE_FIRST_S
-            if busy:
-                await asyncio.sleep(0)
-            else:
+            if pace_s or busy:
+                await asyncio.sleep(pace_s)
+            if not busy:
                 await news(idle_s)
         except OutOfRange as error:
             service.failure = str(error)

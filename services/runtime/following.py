@@ -15,6 +15,11 @@ CHUNK: Final = 200
 _READING: Final[WeakKeyDictionary[Follower[Any], asyncio.Lock]] = WeakKeyDictionary()
 
 
+def standing(follower: Follower[Any]) -> asyncio.Lock:
+    """Return the lock of a follower: while it is held, nobody reads on and the state stays as it is."""
+    return _READING.setdefault(follower, asyncio.Lock())
+
+
 async def catch_up(follower: Follower[F]) -> bool:
     """Fold everything that is on the log now; True if there was anything.
 
@@ -22,7 +27,7 @@ async def catch_up(follower: Follower[F]) -> bool:
     an anchor until a new genesis comes (scheduling/F-11b). One that stood elsewhere raises OutOfRange: it must be
     rebuilt, never reset in silence.
     """
-    async with _READING.setdefault(follower, asyncio.Lock()):
+    async with standing(follower):
         total = 0
         while count := await _advance(follower):
             total += count

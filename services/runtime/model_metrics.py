@@ -14,11 +14,10 @@ from typing import Final
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from scheduling.cycle.queue_status import allocated
 from scheduling.devices.cards import Card
 from scheduling.devices.claims import claim_of
-from scheduling.resources import CPU, MEMORY, PODS
 from scheduling.state.model import Model
+from services.runtime import queue_metrics
 
 _PHASES: Final = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
 _CARD: Final = ["devID", "NodeName"]
@@ -37,7 +36,7 @@ class ModelCollector(Collector):
         """Yield every family."""
         model = self._model()
         yield from _devices(model)
-        yield from _queues(model)
+        yield from queue_metrics.families(model)
         yield from _groups(model)
         yield from _ledger(model)
         yield self._completions(model)
@@ -124,36 +123,13 @@ def _by_pod(card: Card) -> dict[str, tuple[int, int]]:
     return held
 
 
-def _queues(model: Model) -> Iterator[GaugeMetricFamily]:
-    cpu = GaugeMetricFamily("volcano_queue_allocated_milli_cpu", "Allocated CPU", labels=["queue_name"])
-    memory = GaugeMetricFamily("volcano_queue_allocated_memory_bytes", "Allocated memory", labels=["queue_name"])
-    scalars = GaugeMetricFamily(
-        "volcano_queue_allocated_scalar_resources",
-        "Allocated scalars in milli-units",
-        labels=["queue_name", "resource"],
-    )
-    weight = GaugeMetricFamily("volcano_queue_weight", "Weight", labels=["queue_name"])
-    found = allocated(model)
-    for name in sorted(model.queues):
-        amounts = found.get(name, {})
-        cpu.add_metric([name], amounts.get(CPU, 0))
-        memory.add_metric([name], amounts.get(MEMORY, 0))
-        for resource in sorted(set(amounts) - {CPU, MEMORY, PODS}):
-            scalars.add_metric([name, resource], amounts[resource])
-        weight.add_metric([name], model.queues[name].weight)
-    yield from (cpu, memory, scalars, weight)
-
-
 def _groups(model: Model) -> Iterator[GaugeMetricFamily]:
     phases: dict[str, Counter[str]] = defaultdict(Counter)
     unready = 0
-    waiting = GaugeMetricFamily("volcano_unschedule_task_count", "Tasks that a gang lacks", labels=["job_id"])
     for key in sorted(model.groups):
         entry = model.groups[key]
         phases[entry.group.queue][entry.book.phase] += 1
         unready += entry.book.unschedulable is True
-        lacking = entry.book.message.partition("/")[0] if entry.book.unschedulable else "0"
-        waiting.add_metric([entry.group.name], int(lacking) if lacking.isdigit() else 0)
     for phase in _PHASES:
         family = GaugeMetricFamily(
             f"volcano_queue_pod_group_{phase.lower()}_count", f"PodGroups {phase}", labels=["queue_name"]
@@ -161,7 +137,6 @@ def _groups(model: Model) -> Iterator[GaugeMetricFamily]:
         for name in sorted(model.queues):
             family.add_metric([name], phases[name][phase])
         yield family
-    yield waiting
     yield GaugeMetricFamily("volcano_unschedule_job_count", "Gangs that are not ready", value=unready)
 
 

@@ -46,6 +46,7 @@ async def test_the_six_annotations_travel_in_the_binding_a6() -> None:
 
 
 async def test_success_is_told_once_e1() -> None:
+    """scheduling/E-1, F-1."""
     world = World()
     world.node("n1")
     world.single("one")
@@ -308,6 +309,7 @@ def claimed_world() -> World:
 
 
 async def test_a_claim_that_waits_for_its_consumer_is_told_the_node_and_waited_for() -> None:
+    """scheduling/F-3."""
     world = claimed_world()
     await world.settle()
     claim = world.get(PERSISTENT_VOLUME_CLAIM, "data")

@@ -60,6 +60,7 @@ async def test_a_ready_group_puts_its_older_unschedulable_to_false_pg16() -> Non
 
 
 def test_times_and_transition_ids_are_no_difference_pg15() -> None:
+    """scheduling/PG-15."""
     item: Json = {"status": {"phase": "Inqueue"}}
     asked = wanted(unschedulable=True, reason="NotEnoughResources", message="text")
     first = status_of(item, asked, "1.1", NOW)
@@ -80,6 +81,7 @@ def test_a_group_that_was_never_judged_gets_no_condition() -> None:
 
 
 async def test_a_waiting_pod_gets_condition_and_event_pod1_pod2() -> None:
+    """scheduling/POD-1, POD-2, E-2."""
     world = World()
     world.node("n1", cpu="1")
     world.single("waits", cpu="8")
@@ -219,6 +221,7 @@ async def test_an_event_is_repeated_after_five_minutes_while_it_holds_ev1() -> N
 
 
 async def test_a_waiting_group_says_so_again_although_nothing_is_new_ev1() -> None:
+    """scheduling/EV-1, E-5."""
     world = World()
     world.node("n1", cpu="1")
     world.single("waits", cpu="8")
