@@ -63,23 +63,26 @@ class GroupStatus:
 
     async def _write(self, entry: GroupEntry, wanted: Wanted, written: Written, mark: str) -> bool:
         group = entry.group
+        item, written.item = written.item, None
         try:
-            item = await self._api.get(POD_GROUP, group.namespace, group.name)
+            item = item or await self._api.get(POD_GROUP, group.namespace, group.name)
             if item["metadata"].get("uid") == group.uid:
-                await self._patch(item, entry, wanted, mark)
+                written.item = await self._patch(item, entry, wanted, mark)
         except ApiError as error:
             if error.status != 404:
                 raise
         self._pace.note(written, wanted, wanted.code)
         return True
 
-    async def _patch(self, item: Json, entry: GroupEntry, wanted: Wanted, mark: str) -> None:
+    async def _patch(self, item: Json, entry: GroupEntry, wanted: Wanted, mark: str) -> Json:
+        """Write the difference; return the object as it is then."""
         status = status_of(item, wanted, mark, rfc3339(self._pace.now_ms))
         if not status:
-            return
+            return item
         group = entry.group
         meta = {"uid": group.uid, "resourceVersion": item["metadata"].get("resourceVersion", "")}
-        await self._api.patch(POD_GROUP, group.namespace, group.name, {"metadata": meta, "status": status}, "status")
+        merge = {"metadata": meta, "status": status}
+        return await self._api.patch(POD_GROUP, group.namespace, group.name, merge, "status")
 
     def _event(self, entry: GroupEntry) -> None:
         book = entry.book

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from adapters.clock import Clock
+from events.canonical import Json
 
 #: One write that is due; it tells whether it is finished (False: try again).
 Due: TypeAlias = Callable[[], Awaitable[bool]]
@@ -19,6 +20,8 @@ class Written:
     content: Any = None
     code: Any = None
     at_ms: int = 0
+    #: The object as our last write left it: the next write needs no reading, and fails if anybody wrote since.
+    item: Json | None = None
 
 
 class Pace:

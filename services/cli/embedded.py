@@ -1,7 +1,7 @@
 """The whole system in one process: an embedded cluster on HTTP, a SQLite log, and every service on them.
 
-The watcher, the binder and the status writer reach the cluster through its HTTP port like anybody else, and each
-service that needs the state folds the log by itself. What belongs to the embedded cluster (its node agents and the
+The watcher, the binder and the status writer reach the cluster through its HTTP port like anybody else. Scheduler,
+binder and status writer share one fold of the log: each reads it on, and none while a decision is made. What belongs to the embedded cluster (its node agents and the
 controllers that a cluster with Volcano brings along) speaks to it directly: same requests, same rules, no socket.
 """
 
@@ -37,7 +37,7 @@ from services.cluster.admission import admission_chain
 from services.cluster.cluster import EmbeddedCluster
 from services.cluster.nodeagent import NodeAgents
 from services.controller.manager import ControllerManager
-from services.runtime.driving import Driven, LogNews, News, WatchNews, drive
+from services.runtime.driving import Driven, News, SharedNews, WatchNews, drive
 from services.runtime.metrics import MeteredLog, Metrics
 from services.scheduler.scheduler import Scheduler
 from services.watcher.watcher import Watcher
@@ -46,6 +46,9 @@ CLUSTER = "embedded"
 LOG_FILE = "log.db"
 DATABASE_FILE = "gpuledger.db"
 _BIND_LANES = 8
+#: Read models may be a second old, and status a moment: larger steps cost the others less.
+_READ_MODELS_S = 1.0
+_STATUS_S = 0.25
 
 
 @dataclass
@@ -120,10 +123,15 @@ class EmbeddedSystem:
     def _container_log(self, pod: Json, container: str) -> str:
         return self.agents.logs(pod, container) if self.agents else ""
 
-    def _drive(self, name: str, step: Callable[[], Awaitable[bool]], news: News, idle_s: float = 1.0) -> None:
+    def _drive(self, name: str, step: Callable[[], Awaitable[bool]], news: News, *, pace_s: float = 0.0) -> None:
         service = Driven(name)
         self.driven.append(service)
-        self._tasks.append(asyncio.create_task(drive(service, step, news, idle_s), name=name))
+        self._tasks.append(asyncio.create_task(drive(service, step, news, pace_s=pace_s), name=name))
+
+    def _drive_on_log(self, name: str, step: Callable[[], Awaitable[bool]], *, pace_s: float = 0.0) -> None:
+        """Drive one of the services that share the folded state."""
+        news = SharedNews(self.log, lambda: self.state.position)
+        self._drive(name, news.around(step), news, pace_s=pace_s)
 
     def _watch_news(self, reflectors: Callable[[], Any]) -> News:
         news = WatchNews(reflectors)
@@ -138,8 +146,7 @@ class EmbeddedSystem:
     def _start_projector(self) -> None:
         database = open_database(self.data / DATABASE_FILE)
         projector = Projector(self.log, database, CLUSTER, threaded=True)
-        # Read models may be a second old: a projection in larger steps costs the others less.
-        self._drive("projector", projector.step, asyncio.sleep)
+        self._drive("projector", projector.step, asyncio.sleep, pace_s=_READ_MODELS_S)
 
     async def _start_agents(self) -> None:
         agents = self.agents = NodeAgents(self.cluster.direct("node agents"), self._clock, jitter=random.random)
@@ -160,20 +167,22 @@ class EmbeddedSystem:
         self._drive("watcher", watcher.step, self._watch_news(lambda: watcher.reflectors))
 
     async def _start_scheduler(self) -> None:
+        self.state = Follower(self.log, Fold())
         scheduler = self.scheduler = Scheduler(
-            self.log, self._clock, CLUSTER, _writer_id(), threaded=True, idle_ms=1_000, observer=self.metrics
-        )
-        self._drive("scheduler", scheduler.step, LogNews(self.log, lambda: scheduler.follower.position))
+            self.log, self._clock, CLUSTER, _writer_id(), follower=self.state, threaded=True, idle_ms=1_000,
+            observer=self.metrics,
+        )  # fmt: skip
+        self._drive_on_log("scheduler", scheduler.step)
 
     async def _start_binder(self) -> None:
         api = await self.client()
         binder = self.binder = Binder(
-            api, self.log, Follower(self.log, Fold()), self._clock, CLUSTER, _writer_id(),
+            api, self.log, self.state, self._clock, CLUSTER, _writer_id(),
             parallel=_BIND_LANES, jitter=random.random, pause=asyncio.sleep,
         )  # fmt: skip
-        self._drive("binder", binder.step, LogNews(self.log, lambda: binder.follower.position))
-        status = StatusWriter(api, Follower(self.log, Fold()), self._clock, parallel=_BIND_LANES)
-        self._drive("status writer", status.step, LogNews(self.log, lambda: status.follower.position))
+        self._drive_on_log("binder", binder.step)
+        status = StatusWriter(api, self.state, self._clock, parallel=_BIND_LANES)
+        self._drive_on_log("status writer", status.step, pace_s=_STATUS_S)
 
 
 def _writer_id() -> str:

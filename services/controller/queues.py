@@ -14,7 +14,6 @@ from __future__ import annotations
 from events.canonical import Json
 from events.kinds import QUEUE
 from services.controller.actions import Action, Create, Emit, Patch
-from services.controller.podgroups import group_phase
 from services.controller.world import (
     Ref,
     World,
@@ -93,10 +92,9 @@ def is_open(queue: Json | None) -> bool:
 def counters(world: World, name: str) -> dict[str, int]:
     """How many PodGroups of the queue are in each phase (Q-8)."""
     count = dict.fromkeys((phase.lower() for phase in _PHASES), 0)
-    for group in world.groups_in(name):
-        phase = group_phase(group).lower()
-        if phase in count:
-            count[phase] += 1
+    for phase, number in world.group_phases(name).items():
+        if phase.lower() in count:
+            count[phase.lower()] += number
     return count
 
 
@@ -115,7 +113,7 @@ def next_state(world: World, queue: Json) -> str:
 
 
 def _closed(world: World, queue: Json) -> str:
-    return "Closing" if world.groups_in(name_of(queue)) else "Closed"
+    return "Closing" if world.group_phases(name_of(queue)) else "Closed"
 
 
 def _parent_is_closed(world: World, queue: Json) -> bool:

@@ -125,8 +125,8 @@ class World:
     def __init__(self) -> None:
         self._items: dict[Kind, dict[tuple[str, str], Json]] = {}
         self._owned: dict[str, dict[Ref, None]] = {}
-        self._queued: dict[str, dict[Ref, None]] = {}
         self._living: dict[str, Ref] = {}
+        self._phases: dict[str, dict[str, int]] = {}
 
     def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         return self._items.get(kind, {}).get((namespace, name))
@@ -155,9 +155,9 @@ class World:
     def owned_refs(self, uid: str) -> list[tuple[Ref, Json]]:
         return list(self._resolve(self._owned.get(uid, {})))
 
-    def groups_in(self, queue: str) -> list[Json]:
-        """Return the PodGroups of a queue."""
-        return [item for _, item in self._resolve(self._queued.get(queue, {}))]
+    def group_phases(self, queue: str) -> dict[str, int]:
+        """Return how many PodGroups of a queue are in each phase; empty if it has none."""
+        return {phase: count for phase, count in self._phases.get(queue, {}).items() if count}
 
     def children(self, queue: str) -> list[Json]:
         """Return the queues whose parent is ``queue``."""
@@ -194,7 +194,8 @@ class World:
         for owner in items(meta(item).get("ownerReferences")):
             _mark(self._owned, text(owner.get("uid")), ref, add)
         if kind == POD_GROUP:
-            _mark(self._queued, queue_of(item), ref, add)
+            phases = self._phases.setdefault(queue_of(item), {})
+            phases[phase_of(item)] = phases.get(phase_of(item), 0) + (1 if add else -1)
 
 
 def _mark(index: dict[Any, dict[Ref, None]], key: Any, ref: Ref, add: bool) -> None:

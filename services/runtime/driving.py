@@ -13,18 +13,17 @@ from dataclasses import dataclass
 from typing import Final
 
 import structlog
-from sqlalchemy.exc import SQLAlchemyError
 
 from adapters.cluster.port import ApiError, ApiUnknown
 from adapters.cluster.reflector import Reflector
-from adapters.database.engine import DatabaseError
+from adapters.database.errors import DatabaseError
 from adapters.log.port import Log, LogError, OutOfRange
 
 News = Callable[[float], Awaitable[None]]
 
 _PAUSE_FIRST_S: Final = 0.2
 _PAUSE_LAST_S: Final = 10.0
-_WORLD = (LogError, ApiError, ApiUnknown, SQLAlchemyError, DatabaseError, OSError, TimeoutError)
+_WORLD = (LogError, ApiError, ApiUnknown, DatabaseError, OSError, TimeoutError)
 
 
 @dataclass

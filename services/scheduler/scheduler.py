@@ -24,7 +24,7 @@ from events.records import Batch, Ticked
 from scheduling.decide import decide
 from scheduling.state.fold import JUMP_MS, Fold, effective_configuration
 from scheduling.state.model import Model
-from services.runtime.following import catch_up
+from services.runtime.following import catch_up, standing
 from services.runtime.terms import STAND_BACK_MS, Leadership
 
 #: Decisions that only time asks for take at most one part in so many of it.
@@ -104,11 +104,15 @@ class Scheduler:
             return await self._tick()
         if not self._due():
             return False
-        batch = await self._decision()
+        async with standing(self.follower):
+            if not self._ready():
+                return True  # somebody has read on since
+            place = self._place()
+            batch = await self._decision()
         if batch is None or self._proposed_before(batch):
-            self._settled = self._place()
+            self._settled = place
             return False
-        return await self._append(batch)
+        return await self._append(batch, place)
 
     # --- whether ---
 
@@ -123,6 +127,9 @@ class Scheduler:
             self.failure = f"nothing is decided: position {blocked.position} of the log: {blocked.why.reason}"
             return False
         return fold.ready
+
+    def _ready(self) -> bool:
+        return self.leading and self.follower.blocked is None and self.follower.state.ready
 
     async def _lead(self) -> bool:
         """Take or keep the term; an opened one counts once it was read back."""
@@ -179,7 +186,7 @@ class Scheduler:
             self._observer.decided(batch, self._elapsed_ms)
         return batch
 
-    async def _append(self, batch: Batch) -> bool:
+    async def _append(self, batch: Batch, place: tuple[int, int]) -> bool:
         self._batches += 1
         try:
             positions = await self._writer.append([("", batch)])
@@ -188,7 +195,7 @@ class Scheduler:
             return True
         except NotWritable as error:
             self.failure = f"batch {batch.batch} cannot be written: {error}"
-            self._settled = self._place()
+            self._settled = place
             return False
         self._in_flight, self._settled = positions[-1], None
         await self.fold()

@@ -107,15 +107,16 @@ class Watcher:
         return await follower.catch_up() > 0 or done
 
     async def _observe_all(self, memory: Memory) -> bool:
-        """Append what every reflector brought. After a failure the term's lists begin anew."""
-        done = False
+        """Append what the reflectors brought, together. After a failure the term's lists begin anew."""
+        bodies: list[Addressed] = []
+        for reflector in self._reflectors:
+            bodies += await self._observed(reflector, memory)
         try:
-            for reflector in self._reflectors:
-                done |= await self._observe(reflector, memory)
+            await self._append(bodies)
         except LogError as error:
+            memory.distrust(body for _, body in bodies)
             self._leadership.failure, self._term = str(error), 0
-            done = True
-        return done
+        return bool(bodies)
 
     async def _anchored(self) -> Follower[Memory] | None:
         """Return the follower; None if the log's front was gone and a new beginning has just been appended."""
@@ -150,7 +151,8 @@ class Watcher:
         for view in self._views.values():
             view.clear()
 
-    async def _observe(self, reflector: Reflector, memory: Memory) -> bool:
+    async def _observed(self, reflector: Reflector, memory: Memory) -> list[Addressed]:
+        """Return what a reflector brought that is worth a record."""
         deltas = await reflector.poll()
         view = self._views[reflector.kind]
         bodies: list[Addressed] = []
@@ -158,12 +160,7 @@ class Watcher:
             if isinstance(delta, ListEnd):
                 self._lists += 1
             bodies += view.take(delta, memory, self._lists, self._term)
-        try:
-            await self._append(bodies)
-        except LogError:
-            memory.distrust(body for _, body in bodies)
-            raise
-        return bool(bodies)
+        return bodies
 
     async def _append(self, bodies: list[Addressed]) -> None:
         for start in range(0, len(bodies), APPEND_MAX):
