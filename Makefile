@@ -20,7 +20,7 @@ check: setup ## Format, lint, types and import rules: under a minute
 
 test: check ## Everything that CI runs
 	$(PY) -m pytest
-	$(PY) -m services.simulator.report tests/scenarios/field tests/scenarios/oracle
+	$(PY) -m services.simulator.report tests/scenarios/field tests/scenarios/oracle tests/scenarios/own
 
 run: setup ## The lab on the embedded cluster; ARGS=--exit ends after the last step
 	$(VENV)/bin/gpuledger lab $(ARGS)

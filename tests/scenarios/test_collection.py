@@ -12,7 +12,7 @@ from services.simulator.report import failures_of, files_below, read_list
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 HOLDING = HERE / "holding.txt"
-FOLDERS = [HERE / "field", HERE / "oracle"]
+FOLDERS = [HERE / "field", HERE / "oracle", HERE / "own"]
 #: Where the originals of the copies are kept, and which of our folders is the copy of which of theirs.
 SOURCE = os.environ.get("GPULEDGER_SPEC_SOURCE", "")
 COPIES = {
