@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from scheduling.cycle.actions.reclaim import queue_share
@@ -37,8 +36,8 @@ def _make_room(rules: Rules, job: Job) -> None:
     def may_go(task: Task) -> bool:
         return task.traits.preemptable and not any(plugin.keeps(asker, task) for plugin in vetoes)
 
-    def shrink(added: Sequence[Bundle], bundle: Bundle) -> Bundle | None:
-        return _exceeding(session, asker, added, bundle)
+    def shrink(bundle: Bundle) -> Bundle | None:
+        return _exceeding(session, asker, bundle)
 
     bundles: list[Bundle] = []
     for other in session.jobs.values():
@@ -49,13 +48,12 @@ def _make_room(rules: Rules, job: Job) -> None:
         trade.make_room(bundles, lambda other: queue_share(session, other.queue.name), shrink)
 
 
-def _exceeding(session: Session, asker: Task, added: Sequence[Bundle], bundle: Bundle) -> Bundle | None:
-    """Return what of a bundle its queue may lose after what it lost already: while it holds more than its deserved.
+def _exceeding(session: Session, asker: Task, bundle: Bundle) -> Bundle | None:
+    """Return what of a bundle its queue may lose as things stand: while it holds more than its deserved.
 
     A whole bundle goes entirely, if the queue holds too much before it goes.
     """
-    before = [task for other in added if other.job.queue is bundle.job.queue for task in other.tasks]
-    named = [*before, *bundle.tasks]
+    named = list(bundle.tasks)
     for plugin in session.plugins("reclaimable"):
         if isinstance(plugin, QueuePlugin):
             named = plugin.reclaimable(asker, named)

@@ -7,10 +7,11 @@ rule, and what both sides' shares were before and after.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from scheduling import resources
 from scheduling.cycle.eviction.needy import needs, seekers
 from scheduling.cycle.eviction.room import Namer, Room, in_victim_order
 from scheduling.cycle.finder import Finder
@@ -43,7 +44,7 @@ class Rules:
     name: Namer
     share: Share
     inside: bool = False
-    failed: set[tuple[str, int, int]] = field(default_factory=set)
+    failed: set[Hashable] = field(default_factory=set)
 
 
 class Trade:
@@ -84,11 +85,11 @@ class Trade:
         clean = not len(self._statement)
         if self._session.prepare(task) or (clean and kind in self._rules.failed):
             return False
-        there = self._there(task, candidates)
-        named = self._named(task, there)
         room = Room(self._session, self._statement, task, self._rules.name, self._evicted)
-        for name in self._by_score(task, named):
-            found = room.on(name, there[name], named[name])
+        for name in self._by_score(task, candidates):
+            there = self._there(task, name, candidates[name])
+            named = self._rules.name(task, there) if there else []
+            found = room.on(name, there, named) if named else None
             if found is not None:
                 self._put(task, found)
                 task.nominated = name
@@ -100,6 +101,15 @@ class Trade:
     def evict(self, task: Task, victim: Task) -> None:
         """Make a victim go, for a task of the job."""
         self._statement.evict(victim, self._evicted(task, victim))
+
+    def spare(self, victim: Task) -> None:
+        """Let a victim stay after all."""
+        self._statement.spare(victim)
+
+    def undo_places(self) -> None:
+        """Take the places back that were found since the last eviction."""
+        places = self._statement.places
+        self._statement.undo(len(self._statement) - len(places))
 
     @property
     def places(self) -> int:
@@ -118,19 +128,17 @@ class Trade:
         found = Finder(self._session, self._rules.reason).find(task).candidates
         return choose(self._session, task, found) if found else None
 
-    def _there(self, task: Task, candidates: Mapping[str, list[Task]]) -> dict[str, list[Task]]:
-        """Return by node who may be asked, in the order in which they are taken (PG-11a)."""
-        found = {}
-        for name in sorted(candidates):
-            asked = [victim for victim in candidates[name] if self._may_ask(task, victim)]
-            if asked:
-                found[name] = in_victim_order(self._session, asked)
-        return found
+    def _there(self, task: Task, name: str, candidates: Sequence[Task]) -> list[Task]:
+        """Return who may be asked on a node, in the order in which they are taken (PG-11a).
 
-    def _named(self, task: Task, there: Mapping[str, list[Task]]) -> dict[str, list[Task]]:
-        """Return by node whom the plugins name."""
-        found = {name: self._rules.name(task, asked) for name, asked in there.items()}
-        return {name: named for name, named in found.items() if named}
+        Nobody where all of them would not leave enough: that is seen at once.
+        """
+        asked = [victim for victim in candidates if self._may_ask(task, victim)]
+        request = task.traits.request
+        room = resources.total([self._session.views[name].future_idle, *(victim.traits.request for victim in asked)])
+        if resources.exceeded(request, room, request):
+            return []
+        return in_victim_order(self._session, asked)
 
     def _may_ask(self, task: Task, victim: Task) -> bool:
         """A best-effort task never evicts one that is not (CFG-13)."""
@@ -138,12 +146,12 @@ class Trade:
             return False
         return victim.traits.best_effort or not task.traits.best_effort
 
-    def _by_score(self, task: Task, named: Mapping[str, list[Task]]) -> list[str]:
-        views = [self._session.views[name] for name in sorted(named)]
+    def _by_score(self, task: Task, names: Iterable[str]) -> list[str]:
+        views = [self._session.views[name] for name in sorted(names)]
         if len(views) < 2:
             return [view.name for view in views]
         scores = self._session.scores(task, views)
-        return sorted(named, key=lambda name: (-scores[name], name))
+        return sorted(scores, key=lambda name: (-scores[name], name))
 
     def _evicted(self, task: Task, victim: Task) -> Evicted:
         self._before.setdefault(victim.job.key, self._rules.share(victim.job))
