@@ -225,7 +225,8 @@ class Observing:
         if model.pod_uids.get(entry.pod.key) == uid:
             del model.pod_uids[entry.pod.key]
         self._placing.remove(uid)
-        model.promises.pop(uid, None)
+        if model.promises.pop(uid, None) is not None:
+            self._digest.set("promises", "", [promise.model_dump() for promise in model.promises.values()])
         for key in [key for key, command in model.commands.items() if _uid_of(command) == uid]:
             del model.commands[key]
             self._digest.set("command", key, None)

@@ -8,6 +8,7 @@ import pytest
 from rules.cycle.build import World, gpu, node, pod, queue, thing
 from rules.evictions.worlds import config, decided, evicted, job, there, world
 
+from scheduling.decide import decide
 from scheduling.status import TaskStatus
 
 ONE_CARD = node("a", cards=1, memory=8000)
@@ -332,3 +333,31 @@ def test_a_victim_is_releasing_at_once() -> None:
     place.see(job("high", 1, klass="high", age=9))
     (command,) = decided(place)
     assert place.model.pods[command.uid].status is TaskStatus.RELEASING
+
+
+def test_a_promise_outlives_an_overtaken_binding() -> None:
+    """scheduling/PG-11c, F-12: the pod changed between the decision and its place on the log"""
+    place = full()
+    place.see(job("high", 1, klass="high", age=9))
+    place.step()
+    place.effects()
+    batch = decide(place.fold, place.time_ms, f"chain-{place._position}", 99)
+    assert batch is not None
+    assert batch.binds
+    place.see(
+        {**place._pod("high-w-0"), "metadata": {**place._pod("high-w-0")["metadata"], "labels": {"new": "label"}}}
+    )
+    assert "overtaken" in place._say("scheduler", batch)
+    assert place.on("high-w-0") == ""
+    assert list(place.model.promises) == ["uid-pod-high-w-0"]
+
+
+def test_a_promise_ends_in_the_digest_too() -> None:
+    """scheduling/PG-11c, F-12: a state that ends the same way is the same state"""
+    place = full()
+    place.see(job("high", 1, klass="high", age=9))
+    place.step()
+    before = place.fold.digest()
+    place.delete("high-w-0")
+    assert place.model.promises == {}
+    assert place.fold.digest() != before
