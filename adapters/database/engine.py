@@ -16,9 +16,9 @@ from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
+from adapters.database.errors import DatabaseError
 
-class DatabaseError(Exception):
-    """The database did not do what was asked; nothing that matters is lost by it."""
+__all__ = ["DatabaseError", "migrate", "open_database"]
 
 
 def open_database(url: str | Path) -> Engine:
@@ -28,12 +28,23 @@ def open_database(url: str | Path) -> Engine:
         if parsed.get_backend_name() != "sqlite":
             return create_engine(parsed, pool_pre_ping=True)
         if parsed.database in (None, "", ":memory:"):
-            return create_engine(parsed, poolclass=StaticPool, connect_args={"check_same_thread": False})
+            engine = create_engine(parsed, poolclass=StaticPool, connect_args={"check_same_thread": False})
+            return _with_whole_transactions(engine)
         Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(parsed)
     except (SQLAlchemyError, OSError, ImportError) as error:
         raise DatabaseError(f"database {_named(url)}: {error}") from error
     event.listen(engine, "connect", _tune)
+    return _with_whole_transactions(engine)
+
+
+def _with_whole_transactions(engine: Engine) -> Engine:
+    """SQLite: tables come about within the transaction too, so a migration that was cut short leaves nothing behind.
+
+    Left to itself the driver begins a transaction only before the first change of a row.
+    """
+    event.listen(engine, "connect", lambda connection, _: setattr(connection, "isolation_level", None))
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
     return engine
 
 

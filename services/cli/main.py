@@ -1,18 +1,33 @@
 """The command line: one command a module, put together here (design section 10).
 
-Exit codes: 0 done, 1 a check failed, 2 wrong usage or input.
+Only the module of the command that is asked for is loaded, since a service's start would else wait for what it never
+uses. Exit codes: 0 done, 1 a check failed, 2 wrong usage or input.
 """
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Annotated, Final
 
 import typer
 
-from services.cli import audit, explain, lab, log, processes, simulate, state, up
 from services.runtime import logging
 
+#: By command, in the order of the help: its module and the name in it, a function or (``app``) a group of commands.
+_COMMANDS: Final = {
+    "up": ("up", "command"),
+    "lab": ("lab", "command"),
+    "simulate": ("simulate", "simulate"),
+    "watcher": ("processes", "watcher"),
+    "scheduler": ("processes", "scheduler"),
+    "binder": ("processes", "binder"),
+    "controller": ("processes", "controller"),
+    "log": ("log", "command"),
+    "state": ("state", "command"),
+    "explain": ("explain", "app"),
+    "audit": ("audit", "app"),
+}
 _LEVELS: Final = ("debug", "info", "warning", "error")
 
 app = typer.Typer(
@@ -35,17 +50,18 @@ def _prepare(
     logging.configure(level.lower(), "console" if sys.stderr.isatty() else "json")
 
 
-app.command("up")(up.command)
-app.command("lab")(lab.command)
-app.command("simulate")(simulate.simulate)
-for service in (processes.watcher, processes.scheduler, processes.binder, processes.controller):
-    app.command(service.__name__)(service)
-app.command("log")(log.command)
-app.command("state")(state.command)
-app.add_typer(explain.app, name="explain")
-app.add_typer(audit.app, name="audit")
+def _add(command: str) -> None:
+    module, name = _COMMANDS[command]
+    found = getattr(import_module(f"services.cli.{module}"), name)
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=command)
+    else:
+        app.command(command)(found)
 
 
 def main() -> None:
-    """Run the command that the arguments name."""
+    """Run the command that the arguments name; without one that is known, all are there to be shown."""
+    asked = [word for word in sys.argv[1:2] if word in _COMMANDS]
+    for command in asked or _COMMANDS:
+        _add(command)
     app()

@@ -2,6 +2,9 @@
 
 Each is configured by a file and the environment (``services/runtime/settings.py``). Several processes of a role share
 its clusters by group membership; one leads a cluster, the others follow its log and take over within seconds.
+
+Each builder imports what its own service is made of: a scheduler starts without the Kubernetes client, which alone
+takes longer to load than all the rest, and only a binder with a database loads SQLAlchemy.
 """
 
 from __future__ import annotations
@@ -16,25 +19,16 @@ from typing import Annotated, Final
 
 import typer
 import yaml
-from kubernetes_asyncio.config import ConfigException
 
-from adapters.database.engine import DatabaseError, open_database
-from adapters.database.projector import Projector
+from adapters.cluster.port import ApiUnknown
+from adapters.database.errors import DatabaseError
 from adapters.log.follower import Follower
 from adapters.log.port import LogError
 from scheduling.state.fold import Fold
 from scheduling.state.model import Model
-from services.binder.binder import Binder
-from services.binder.status import StatusWriter
-from services.controller.manager import ControllerManager
-from services.controller.observing import ControllerMetrics
-from services.controller.routes import Switches
 from services.runtime import logging
-from services.runtime.model_metrics import ModelCollector, by_cluster
 from services.runtime.process import Process
 from services.runtime.settings import Settings, SettingsError, load_settings
-from services.scheduler.scheduler import Scheduler
-from services.watcher.watcher import Watcher
 
 #: A superseded one tries again soon: whether it may is the group's to say.
 _STAND_BACK_MS: Final = 1_000
@@ -86,7 +80,7 @@ def _run(
     logging.configure(settings.log_level, settings.log_format, service=name)
     try:
         code = asyncio.run(_serve(name, settings, build))
-    except (LogError, DatabaseError, ConfigException, OSError) as error:
+    except (LogError, DatabaseError, ApiUnknown, OSError) as error:
         _refuse(str(error))
     raise typer.Exit(code)
 
@@ -102,9 +96,11 @@ def _refuse(text: str) -> None:
 
 async def build_watcher(process: Process) -> None:
     """Drive the watcher of the cluster."""
+    from services.watcher.watcher import Watcher
+
     settings = process.settings
     api, log = await process.connect(), await process.open_log(settings.cluster)
-    may = process.join("watcher", [settings.cluster])
+    may = process.join(f"gpuledger-watcher.{settings.cluster}", [settings.cluster])
     service = Watcher(
         api, log, process.clock, settings.cluster, process.writer_id(),
         incarnation=lambda: uuid.uuid4().hex[:8], scope=settings.scope, jitter=random.random,
@@ -116,9 +112,15 @@ async def build_watcher(process: Process) -> None:
 
 async def build_scheduler(process: Process) -> None:
     """Drive a scheduler for every cluster that is served."""
+    from services.runtime.model_metrics import ModelCollector, by_cluster
+    from services.scheduler.scheduler import Scheduler
+
+    def model_of(service: Scheduler) -> Callable[[], Model]:
+        return lambda: service.model
+
     settings = process.settings
     logs = {cluster: await process.open_log(cluster) for cluster in settings.served}
-    may = process.join("scheduler", settings.served)
+    may = process.join("gpuledger-scheduler", settings.served)
     services: dict[str, Scheduler] = {}
     for cluster, log in logs.items():
         service = services[cluster] = Scheduler(
@@ -129,17 +131,20 @@ async def build_scheduler(process: Process) -> None:
         follower = service.follower
         process.drive(f"scheduler of {cluster}", service.step, process.log_news(log, _position_of(follower)))
     process.metrics.registry.register(
-        by_cluster({cluster: ModelCollector(_model_of(service)) for cluster, service in services.items()})
+        by_cluster({cluster: ModelCollector(model_of(service)) for cluster, service in services.items()})
     )
 
 
 async def build_binder(process: Process) -> None:
     """Drive the binder, the status writer and, with a database, the projector of the cluster."""
+    from services.binder.binder import Binder
+    from services.binder.status import StatusWriter
+
     settings = process.settings
     cluster = settings.cluster
     api = await process.connect()
     log, status_log = await process.open_log(cluster), await process.open_log(cluster)
-    may = process.join("binder", [cluster])
+    may = process.join(f"gpuledger-binder.{cluster}", [cluster])
     service = Binder(
         api, log, Follower(log, Fold()), process.clock, cluster, process.writer_id(), parallel=settings.bind_lanes,
         jitter=random.random, pause=asyncio.sleep, stand_back_ms=_STAND_BACK_MS, may_lead=may(cluster),
@@ -151,6 +156,9 @@ async def build_binder(process: Process) -> None:
     )  # fmt: skip
     process.drive("status writer", status.step, process.log_news(status_log, _position_of(status.follower)))
     if url := settings.database.get_secret_value():
+        from adapters.database.engine import open_database
+        from adapters.database.projector import Projector
+
         own = await process.open_log(cluster)
         projector = Projector(own, open_database(url), cluster, threaded=True)
         process.drive("projector", projector.step, process.log_news(own, lambda: projector.follower.position))
@@ -158,6 +166,10 @@ async def build_binder(process: Process) -> None:
 
 async def build_controller(process: Process) -> None:
     """Drive the controllers of the cluster."""
+    from services.controller.manager import ControllerManager
+    from services.controller.observing import ControllerMetrics
+    from services.controller.routes import Switches
+
     settings = process.settings
     manager = ControllerManager(
         await process.connect(), process.clock, Switches(**settings.controllers.model_dump()),
@@ -170,7 +182,3 @@ async def build_controller(process: Process) -> None:
 
 def _position_of(follower: Follower[Fold]) -> Callable[[], int]:
     return lambda: follower.position
-
-
-def _model_of(service: Scheduler) -> Callable[[], Model]:
-    return lambda: service.model

@@ -19,12 +19,7 @@ from typing import Any, Final
 import structlog
 
 from adapters.clock import SystemClock
-from adapters.cluster.http import (
-    KubernetesApi,
-    in_cluster_configuration,
-    kubeconfig_configuration,
-    server_configuration,
-)
+from adapters.cluster.port import ApiUnknown, ClusterApi
 from adapters.log.kafka import KafkaLog
 from adapters.log.kafka_topic import KafkaSettings
 from adapters.log.membership import Membership
@@ -120,8 +115,17 @@ class Process:
         """Return how a cluster's log is reached. Raises LogError for certificates that cannot be used."""
         return kafka_of(self.settings, cluster)
 
-    async def connect(self) -> KubernetesApi:
-        """Return a client of the API server; it is closed at the end."""
+    async def connect(self) -> ClusterApi:
+        """Return a client of the API server; it is closed at the end. Raises ApiUnknown for unusable credentials."""
+        from kubernetes_asyncio.config import ConfigException
+
+        from adapters.cluster.http import (
+            KubernetesApi,
+            in_cluster_configuration,
+            kubeconfig_configuration,
+            server_configuration,
+        )
+
         given = self.settings.kubernetes
         if given.server:
             configure = server_configuration(given.server, given.token.get_secret_value())
@@ -129,15 +133,17 @@ class Process:
             configure = in_cluster_configuration()
         else:
             configure = kubeconfig_configuration(given.kubeconfig, given.context)
-        api = await KubernetesApi.connect(configure)
+        try:
+            api = await KubernetesApi.connect(configure)
+        except ConfigException as error:
+            raise ApiUnknown(f"kubernetes: {error}") from error
         self.at_end(api.close)
         return api
 
-    def join(self, role: str, clusters: Sequence[str]) -> Callable[[str], Callable[[], bool]]:
-        """Join the group of a role; return what makes for a cluster the question whether we may try to lead it."""
+    def join(self, group: str, clusters: Sequence[str]) -> Callable[[str], Callable[[], bool]]:
+        """Join a group; return what makes for a cluster the question whether we may try to lead it."""
         topics = [self.settings.topic_of(cluster) for cluster in clusters]
         session_ms = self.settings.kafka.session_s * 1000
-        group = f"gpuledger-{role}"
         member = Membership(self.kafka(clusters[0]), topics, group, session_ms=session_ms, alive=self._alive)
         member.start()
         self.at_end(member.close)

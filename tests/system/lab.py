@@ -61,7 +61,10 @@ class OutsideView(LabView):
 
 @dataclass
 class Lab:
-    """One run. ``ended`` names processes that ended by themselves, which ends the run; ``disturb`` is awaited with a step's number and moment: ``before``, ``within`` (beside the checks)."""
+    """One run. ``ended`` names processes that ended by themselves, which ends the run too.
+
+    ``disturb`` is awaited with a step's number and moment: ``before`` it, and ``within`` it once all is applied.
+    """
 
     view: OutsideView
     ended: Callable[[], list[str]]
