@@ -34,8 +34,9 @@ DEPTH_MAX: Final = 100
 
 _EPOCH: Final = datetime(1970, 1, 1)
 _MILLISECOND: Final = timedelta(milliseconds=1)
-_ROLES: Final[dict[bytes, Role]] = {b"watcher": "watcher", b"scheduler": "scheduler", b"binder": "binder"}
-_INTEGER_DIGITS_MAX: Final = 18
+_ROLES: Final[dict[str, Role]] = {"w": "watcher", "s": "scheduler", "b": "binder"}
+#: The end of a record's id: role, term and number, each in its one spelling and below 10^18.
+_PLACE: Final = re.compile(r"/([wsb])(0|[1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})")
 _REASON_CHARACTERS_MAX: Final = 300
 
 
@@ -130,9 +131,6 @@ class Codec:
             ("ce_source", _utf8("gpuledger/" + cluster)),
             ("ce_type", record.body.TYPE.encode()),
             ("ce_time", format_time(record.time_ms).encode()),
-            ("ce_role", record.role.encode()),
-            ("ce_term", str(record.term).encode()),
-            ("ce_number", str(record.number).encode()),
             ("content-type", b"application/json"),
         ]
         if record.subject:
@@ -217,22 +215,13 @@ def size_of(message: Message) -> int:
 
 
 def _identity(headers: dict[str, bytes]) -> tuple[str, Role, int, int]:
-    role = _ROLES.get(headers.get("ce_role", b""))
-    if role is None:
-        raise _Unreadable("header ce_role: not watcher, scheduler or binder")
-    term, number = _integer(headers, "ce_term"), _integer(headers, "ce_number")
+    """Return a record's id, and the role, term and number that it says."""
     name = headers.get("ce_id", b"").decode("utf-8", "surrogatepass")
     cluster = headers.get("ce_source", b"").decode("utf-8", "surrogatepass").removeprefix("gpuledger/")
-    if not name.startswith(cluster + "/") or not name.endswith(f"/{role[0]}{term}.{number}"):
-        raise _Unreadable(f"header ce_id {name[:100]!r}: not what source, role, term and number say")
-    return name, role, term, number
-
-
-def _integer(headers: dict[str, bytes], name: str) -> int:
-    raw = headers.get(name, b"")
-    if not raw.isdigit() or len(raw) > _INTEGER_DIGITS_MAX:
-        raise _Unreadable(f"header {name}: {raw[:40]!r} is no whole number")
-    return int(raw)
+    place = _PLACE.fullmatch(name, name.rfind("/")) if "/" in name else None
+    if place is None or not name.startswith(cluster + "/"):
+        raise _Unreadable(f"header ce_id {name[:100]!r}: not source, incarnation, role, term and number")
+    return name, _ROLES[place[1]], int(place[2]), int(place[3])
 
 
 def _refuse_number(text: str) -> NoReturn:

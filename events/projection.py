@@ -28,6 +28,7 @@ MAX_DEPTH: Final = 24
 
 #: Integers from here on are kept as text (a record holds at most 18 digits), monstrous ones in hexadecimal.
 _INTEGER_LIMIT: Final = 10**18
+_PREEMPTS: Final = "PreemptLowerPriority"  # the policy of a pod that names none
 _DECIMAL_BITS_MAX: Final = 1024
 
 
@@ -171,21 +172,23 @@ _ANNOTATION_KEYS: Final = frozenset(
         "volume.kubernetes.io/selected-node",
     }
 )
-#: Written again and again by node agents and of no meaning to us (devices/C-26), or the binder's own mark.
+#: Of no meaning to us: what node agents write again and again (devices/C-26), what only they read, the binder's mark.
 _ANNOTATIONS_LEFT_OUT: Final = frozenset(
-    {"volcano.sh/node-vgpu-handshake", "volcano.sh/node-vgpu-reported", names.REFUSED}
+    {
+        "volcano.sh/node-vgpu-handshake",
+        "volcano.sh/node-vgpu-reported",
+        names.BIND_PHASE,
+        names.BIND_TIME,
+        names.PREDICATE_TIME,
+        names.REFUSED,
+    }
 )
 #: Means nothing on a pod without a node (devices/A-7a); ``vgpu-node`` alone is enough to find it (devices/A-7b).
-_ALLOCATION_MARKS: Final = frozenset(
-    {names.VGPU_IDS, names.VGPU_TIME, names.BIND_PHASE, names.BIND_TIME, names.GPU_INDEX, names.PREDICATE_TIME}
-)
+_ALLOCATION_MARKS: Final = frozenset({names.VGPU_IDS, names.VGPU_TIME, names.GPU_INDEX})
 #: Moved by the node agent or by our own binder, without meaning for a decision.
 _ECHOED_ANNOTATIONS: Final = frozenset(
     {
         names.VGPU_TIME,
-        names.BIND_PHASE,
-        names.BIND_TIME,
-        names.PREDICATE_TIME,
         names.VGPU_NODE_LOCK,
         names.GPUSHARE_NODE_LOCK,
     }
@@ -329,10 +332,12 @@ def _texts_of(value: Any, keys: frozenset[str]) -> Json:
 
 
 def _trim_pod(kept: Json) -> None:
-    """Drop what of a pod means nothing: allocation marks without a node, the work list, ports that bind no host."""
+    """Drop what of a pod means nothing: marks without a node, the work list, defaults, ports that bind no host."""
     meta, spec = _mapping(kept.get("metadata")), _mapping(kept.get("spec"))
     if isinstance(meta.get("annotations"), dict):
         _replace(meta, "annotations", _pod_annotations(meta["annotations"], _assigned(spec)))
+    if spec.get("preemptionPolicy") == _PREEMPTS:
+        del spec["preemptionPolicy"]
     for field in ("containers", "initContainers"):
         for container in spec.get(field, ()):
             ports = [port for port in container.pop("ports", ()) if port.get("hostPort")]

@@ -1,8 +1,9 @@
 """The whole system in one process: an embedded cluster on HTTP, a SQLite log, and every service on them.
 
 The watcher, the binder and the status writer reach the cluster through its HTTP port like anybody else. Scheduler,
-binder and status writer share one fold of the log: each reads it on, and none while a decision is made. What belongs to the embedded cluster (its node agents and the
-controllers that a cluster with Volcano brings along) speaks to it directly: same requests, same rules, no socket.
+binder and status writer share one fold of the log: each reads it on, and none while a decision is made. What belongs
+to the embedded cluster (its node agents and the controllers that a cluster with Volcano brings along) speaks to it
+directly: same requests, same rules, no socket.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from adapters.clock import SystemClock
 from adapters.cluster.http import KubernetesApi, server_configuration
 from adapters.database.engine import open_database
 from adapters.database.projector import Projector
+from adapters.log.checkpoints import CheckpointWriter, make_key, read_private
 from adapters.log.follower import Follower
 from adapters.log.sqlite import SqliteLog
 from events.canonical import Json
@@ -35,6 +37,7 @@ from services.binder.status import StatusWriter
 from services.cli import page
 from services.cluster.admission import admission_chain
 from services.cluster.cluster import EmbeddedCluster
+from services.cluster.direct import DirectApi
 from services.cluster.nodeagent import NodeAgents
 from services.controller.manager import ControllerManager
 from services.runtime.driving import Driven, News, SharedNews, WatchNews, drive
@@ -45,10 +48,14 @@ from services.watcher.watcher import Watcher
 CLUSTER = "embedded"
 LOG_FILE = "log.db"
 DATABASE_FILE = "gpuledger.db"
+CHECKPOINT_KEY = "checkpoint.key"
+CHECKPOINTS = "checkpoints.jsonl"
 _BIND_LANES = 8
 #: Read models may be a second old, and status a moment: larger steps cost the others less.
 _READ_MODELS_S = 1.0
 _STATUS_S = 0.25
+#: What watches bring within this time is worked off together.
+_GATHER_S = 0.025
 
 
 @dataclass
@@ -82,6 +89,7 @@ class EmbeddedSystem:
         await self._start_scheduler()
         await self._start_binder()
         self._start_projector()
+        self._start_checkpoints()
         await self._start_page()
 
     async def stop(self) -> None:
@@ -148,15 +156,28 @@ class EmbeddedSystem:
         projector = Projector(self.log, database, CLUSTER, threaded=True)
         self._drive("projector", projector.step, asyncio.sleep, pace_s=_READ_MODELS_S)
 
+    def _direct(self, client: str) -> DirectApi:
+        return self.cluster.direct(client, lambda: asyncio.sleep(0))
+
+    def _start_checkpoints(self) -> None:
+        """Vouch for the log with a key of its own; who wants the proof to be worth something keeps both elsewhere."""
+        path = self.data / CHECKPOINT_KEY
+        key = read_private(path) if path.exists() else make_key(path)
+        place = CheckpointWriter(self.data / CHECKPOINTS, key, self._clock, self.state, self._identity)
+        self._drive("checkpoints", place.step, asyncio.sleep)
+
+    def _identity(self) -> tuple[str, str]:
+        return self.model.cluster, self.model.incarnation
+
     async def _start_agents(self) -> None:
-        agents = self.agents = NodeAgents(self.cluster.direct("node agents"), self._clock, jitter=random.random)
+        agents = self.agents = NodeAgents(self._direct("node agents"), self._clock, jitter=random.random)
         self._closers.append(agents.close)
-        self._drive("node agents", agents.step, self._watch_news(lambda: agents.reflectors))
+        self._drive("node agents", agents.step, self._watch_news(lambda: agents.reflectors), pace_s=_GATHER_S)
 
     async def _start_controllers(self) -> None:
-        manager = ControllerManager(self.cluster.direct("controller"), self._clock, jitter=random.random)
+        manager = ControllerManager(self._direct("controller"), self._clock, jitter=random.random)
         self._closers.append(manager.close)
-        self._drive("controller", manager.step, self._watch_news(lambda: manager.reflectors))
+        self._drive("controller", manager.step, self._watch_news(lambda: manager.reflectors), pace_s=_GATHER_S)
 
     async def _start_watcher(self) -> None:
         watcher = self.watcher = Watcher(
@@ -164,7 +185,7 @@ class EmbeddedSystem:
             incarnation=lambda: uuid.uuid4().hex[:8], jitter=random.random,
         )  # fmt: skip
         self._closers.append(watcher.close)
-        self._drive("watcher", watcher.step, self._watch_news(lambda: watcher.reflectors))
+        self._drive("watcher", watcher.step, self._watch_news(lambda: watcher.reflectors), pace_s=_GATHER_S)
 
     async def _start_scheduler(self) -> None:
         self.state = Follower(self.log, Fold())

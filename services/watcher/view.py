@@ -7,6 +7,7 @@ state may rest on a version, or on a binding, that the API server does not know 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from adapters.cluster.reflector import Bookmark, Delta, Gone, Listed, ListEnd, Upsert
@@ -37,6 +38,33 @@ class View:
         self._seen.clear()
         self._gone.clear()
         self._listed.clear()
+
+    def newest(self, deltas: Sequence[Delta], memory: Memory) -> list[Delta]:
+        """Return deltas without the forms of objects that a newer one, which came after them, replaces or ends.
+
+        A form under whose name the log knows another uid stays: it says that the other one is gone.
+        """
+        kept: list[Delta] = []
+        later: dict[str, Delta] = {}
+        for delta in reversed(deltas):
+            if isinstance(delta, Listed | ListEnd):
+                later.clear()
+            elif isinstance(delta, Upsert | Gone):
+                uid, after = _uid(delta.item), later.get(_uid(delta.item))
+                if isinstance(delta, Upsert) and after is not None and self._replaces(after, delta, memory):
+                    continue
+                later[uid] = delta
+            kept.append(delta)
+        kept.reverse()
+        return kept
+
+    def _replaces(self, after: Delta, before: Upsert, memory: Memory) -> bool:
+        known = memory.of(self._kind).get(_key(before.item))
+        if known is not None and known.uid != _uid(before.item):
+            return False
+        if isinstance(after, Gone):
+            return True
+        return isinstance(after, Upsert) and _newer(_version(after.item), _version(before.item))
 
     def take(self, delta: Delta, memory: Memory, list_id: int, term: int) -> list[Addressed]:
         """Return what a delta puts on the log, and remember it as recorded."""

@@ -156,7 +156,7 @@ class Watcher:
         deltas = await reflector.poll()
         view = self._views[reflector.kind]
         bodies: list[Addressed] = []
-        for delta in deltas:
+        for delta in view.newest(deltas, memory):
             if isinstance(delta, ListEnd):
                 self._lists += 1
             bodies += view.take(delta, memory, self._lists, self._term)
