@@ -82,8 +82,14 @@ class Stack:
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command that looks back at the log."""
-        command = [sys.executable, "-c", _COMMAND, *arguments, "--log", self.url]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment())
+        return run_gpuledger(*arguments, "--log", self.url)
+
+
+def run_gpuledger(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run ``gpuledger`` to its end, with more in its environment."""
+    command = [sys.executable, "-c", _COMMAND, *arguments]
+    given = environment() | more
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=given, timeout=120)
 
 
 def environment() -> dict[str, str]:

@@ -41,9 +41,10 @@ class Cluster:
         return [record for record in found if isinstance(record, Record)]
 
     async def leader(self) -> str:
-        """Return the writer of the newest scheduler term."""
+        """Return the process (host and pid) that opened the newest scheduler term."""
         terms = [item.body for item in await self.records() if isinstance(item.body, Opened)]
-        return next((body.writer for body in reversed(terms) if body.role == "scheduler"), "")
+        writer = next((body.writer for body in reversed(terms) if body.role == "scheduler"), "")
+        return writer.rpartition("/")[0]
 
 
 @pytest.fixture
