@@ -21,6 +21,7 @@ from events.kinds import NODE, POD
 from events.projection import project
 from events.records import Member, Outcome
 from scheduling import objects
+from scheduling.devices import record, register
 from scheduling.objects import Pod
 from scheduling.state.model import Command, Model
 from services.binder.answers import Answer, Stands
@@ -112,7 +113,7 @@ class Bindings:
         return answer
 
     async def _node_refusal(self, command: Command, member: Member) -> str:
-        """Say why nothing may be bound to the node: it is gone, another object, or cordoned since (F-12a, F-8)."""
+        """Say why nothing may be bound to the node: it, its identity or its cards are gone, or it is cordoned (F-12a)."""
         if member.node not in self._nodes:
             try:
                 self._nodes[member.node] = await self._api.get(NODE, "", member.node)
@@ -127,7 +128,8 @@ class Bindings:
             return f"node {member.node} is another object than the one that was decided on"
         if not self._cordoned.get(command.id, True) and (found.get("spec") or {}).get("unschedulable") is True:
             return f"node {member.node} was cordoned after the decision"
-        return ""
+        lost = _lost_cards(found, member.allocation)
+        return f"node {member.node} does not register {', '.join(lost)} any more" if lost else ""
 
     async def _bind(self, command: Command, member: Member) -> Answer:
         for _ in range(TRIES):
@@ -221,6 +223,15 @@ class Bindings:
         if member.allocation:
             return f"node {member.node} locked for {member.name} hamivgpu lockname {why}"
         return f"node {member.node} locked for lockname gpushare {why}"
+
+
+def _lost_cards(node: Json, allocation: str) -> list[str]:
+    """Return the cards of an allocation that the node does not register now (devices/N-21)."""
+    if not allocation:
+        return []
+    cards, _ = register.read_cards((node["metadata"].get("annotations") or {}).get(names.NODE_REGISTER, ""))
+    registered = {card.uuid for card in cards}
+    return sorted({share.uuid for share in record.decode(allocation).shares} - registered)
 
 
 def binding(command: Command, member: Member, version: str, clock: Clock) -> Json:

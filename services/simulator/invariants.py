@@ -1,7 +1,7 @@
 """The invariants (scenario format, *Invariants*; design section 12), judged after every settle on the cluster's truth.
 
 Some of them forgive what nobody decided: a card whose registration shrank, a gang that lost a member, a rule that came
-later. So the judge remembers what it saw at the last look, and holds against the scheduler only what it bound since.
+later. So the judge remembers what it saw at the last look, and holds against the scheduler only what it decided since.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class Invariants:
         self._truth, self._binder, self._inspector = cluster, binder, inspector
         self.breaches: dict[str, list[str]] = {}
         self._bound_before: set[str] = set()
+        self._planned_before: set[str] = set()
         self._rules: set[Rule] = set()
         self._excused_pairs: set[tuple[str, str]] = set()
         self._ever_bound: dict[str, set[str]] = defaultdict(set)
@@ -83,7 +84,8 @@ class Invariants:
     def check(self, place: str, model: Model) -> None:
         """Judge everything at a place of the run (``steps[5]``)."""
         seen = look(self._truth, model)
-        fresh = {pod.uid for pod in seen.pods if self._ours(pod.uid)} - self._bound_before
+        ours = {pod.uid for pod in seen.pods if self._ours(pod.uid)}
+        fresh = ours - self._bound_before - self._planned_before
         judges: dict[str, Iterator[str]] = {
             "no-oversubscription": self._oversubscription(seen, fresh),
             "one-bind-per-pod": self._one_bind(),
@@ -99,7 +101,8 @@ class Invariants:
         for name, found in judges.items():
             for text in found:
                 self.report(name, place, text)
-        self._bound_before |= fresh
+        self._bound_before |= ours
+        self._planned_before = {uid for uid, entry in model.pods.items() if entry.placement}
 
     def report(self, name: str, place: str, text: str) -> None:
         """Keep a breach; the same one is not said again at a later place."""

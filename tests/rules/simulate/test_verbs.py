@@ -189,6 +189,15 @@ def test_a_replay_decides_the_same_and_sends_nothing(lines: Any) -> None:
     assert lines(steps, expect, node(), pod("one"), pod("two", 9000)) == []
 
 
+def test_a_card_that_is_gone_before_the_binding_is_not_given(lines: Any) -> None:
+    """The command stands, but the node does not register the card any more: it is decided anew."""
+    other = node(memory=20000)
+    register = other["metadata"]["annotations"]["volcano.sh/node-vgpu-register"]
+    other["metadata"]["annotations"]["volcano.sh/node-vgpu-register"] = register.replace(CARD, "GPU-new")
+    steps = [{"pause": "binder"}, {"add": [1, 2]}, SETTLE, {"modify": 3}, {"resume": "binder"}]
+    assert lines(steps, [bound(gpu=["GPU-new"], bindings=1)], node(), pod("one"), other) == []
+
+
 # --- the watch ---
 
 
