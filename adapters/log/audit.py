@@ -10,15 +10,16 @@ such batch, and after the last one that was right.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final, TypeAlias
 
+from adapters.log.checkpoints import Checkpoint
 from adapters.log.follower import Follower
 from adapters.log.port import Log
 from events import canonical
-from events.codec import Message, from_message
+from events.codec import Message, format_time, from_message
 from events.records import Batch, Record, dump
 from scheduling.decide import ENGINE, decide
 from scheduling.state.fold import APPLIED, Fold
@@ -57,14 +58,15 @@ class AuditReport:
     set_aside_count: int = 0
     findings: list[Finding] = field(default_factory=list)
     vouched: int = 0
+    checkpoints: int = 0
 
     @property
     def passed(self) -> bool:
         return not self.findings
 
 
-async def verify(log: Log) -> AuditReport:
-    """Audit everything that is on a log now. Raises LogError if it cannot be read."""
+async def verify(log: Log, checkpoints: Sequence[Checkpoint] = ()) -> AuditReport:
+    """Audit everything that is on a log now, against checkpoints too. Raises LogError if it cannot be read."""
     first, end = await log.bounds()
     asked: dict[Base, list[Batch]] = defaultdict(list)
     written: dict[int, bytes] = {}
@@ -73,12 +75,13 @@ async def verify(log: Log) -> AuditReport:
         if isinstance(record, Record) and isinstance(record.body, Batch):
             asked[(_incarnation(record), record.body.base)].append(record.body)
             written[position] = sha256(message.value).digest()
-    auditor = _Auditor(asked, written)
+    auditor = _Auditor(asked, written, checkpoints)
     follower = Follower(log, auditor)
     if first:
         await follower.begin_at_front()
     while follower.position < end:
         await follower.advance(min(_CHUNK, end - follower.position))
+    auditor.at_end(end, follower.chain)
     report = auditor.report
     if follower.blocked is not None:
         reason = f"{follower.blocked.why.reason} ({follower.blocked.why.type}): what follows cannot be judged"
@@ -103,15 +106,19 @@ def _incarnation(record: Record) -> str:
 class _Auditor:
     """Folds, decides again at every place that a batch is based on, and compares."""
 
-    def __init__(self, asked: dict[Base, list[Batch]], written: dict[int, bytes]) -> None:
+    def __init__(
+        self, asked: dict[Base, list[Batch]], written: dict[int, bytes], checkpoints: Sequence[Checkpoint]
+    ) -> None:
         self.fold = Fold()
         self.report = AuditReport()
         self._asked = asked
         self._written = written
+        self._checkpoints = {item.position: item for item in checkpoints}
         self._decided: dict[tuple[str, int, int, int], bytes] = {}
 
     def apply(self, position: int, record: Record, chain_before: str) -> str:
         """Fold one record; a batch with effect must be what is decided at its base."""
+        self._vouch(position, chain_before)
         self._decide_again(chain_before)
         verdict = self.fold.apply(position, record, chain_before)
         if isinstance(record.body, Batch):
@@ -120,11 +127,30 @@ class _Auditor:
 
     def set_aside(self, position: int, reason: str, chain_before: str = "") -> None:
         """Note a message that is no record."""
+        self._vouch(position, chain_before)
         self._decide_again(chain_before)
         self.fold.set_aside(position, reason, chain_before)
         self.report.set_aside_count += 1
         if len(self.report.set_aside) < _LISTED_MAX:
             self.report.set_aside.append(Finding(position, "", reason))
+
+    def at_end(self, end: int, chain: str) -> None:
+        """Compare the end of the log, and find checkpoints of what is not on it any more: a cut tail."""
+        self._vouch(end, chain)
+        for position, checkpoint in sorted(self._checkpoints.items()):
+            if position > end:
+                problem = f"a checkpoint of {format_time(checkpoint.time_ms)} has {position} messages: the tail is cut"
+                self.report.findings.append(Finding(end, "", problem))
+
+    def _vouch(self, position: int, chain: str) -> None:
+        checkpoint = self._checkpoints.pop(position, None)
+        if checkpoint is None:
+            return
+        if checkpoint.chain == chain:
+            self.report.checkpoints += 1
+        else:
+            problem = f"the chain before it is {chain[:16]}..., a checkpoint has {checkpoint.chain[:16]}..."
+            self.report.findings.append(Finding(position, "", problem))
 
     def _decide_again(self, chain: str) -> None:
         incarnation, place = self.fold.model.incarnation, self.fold.sequence

@@ -6,11 +6,13 @@ import json
 import sys
 from dataclasses import asdict
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from adapters.log.audit import AuditReport, Finding, verify
+from adapters.log.checkpoints import Checkpoint, CheckpointError, key_name, make_key, read, read_public
 from services.cli import history
 from services.cli.history import DATA_DEFAULT, DataOption, LogOption, printable
 
@@ -33,12 +35,36 @@ def group() -> None:
 def command(
     data: DataOption = DATA_DEFAULT,
     url: LogOption = "",
+    checkpoints: Annotated[Path | None, typer.Option(help="File of signed checkpoints to compare with.")] = None,
+    public_key: Annotated[Path | None, typer.Option(help="Public key of the checkpoints, PEM.")] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the report.")] = Output.TEXT,
 ) -> None:
     """Fold the whole log, check its chain, and decide every batch again. Exit code 1 if anything differs."""
-    report = history.run(data, url, verify)
+    vouched = _checkpoints(checkpoints, public_key)
+    report = history.run(data, url, lambda log: verify(log, vouched))
     sys.stdout.write(as_json(report) if output is Output.JSON else as_text(report))
     raise typer.Exit(0 if report.passed else 1)
+
+
+@app.command("key")
+def key(path: Annotated[Path, typer.Argument(help="Where the private key is written; .pub beside it.")]) -> None:
+    """Make a key for signed checkpoints."""
+    try:
+        made = make_key(path)
+    except CheckpointError as error:
+        history.fail(str(error))
+    sys.stdout.write(f"{key_name(made.public_key())}  {path}  {path.with_suffix('.pub')}\n")
+
+
+def _checkpoints(path: Path | None, public_key: Path | None) -> list[Checkpoint]:
+    if path is None and public_key is None:
+        return []
+    if path is None or public_key is None:
+        raise typer.BadParameter("--checkpoints and --public-key go together")
+    try:
+        return read(path, read_public(public_key))
+    except CheckpointError as error:
+        history.fail(str(error))
 
 
 def as_json(report: AuditReport) -> str:
@@ -55,6 +81,8 @@ def as_text(report: AuditReport) -> str:
     lines.append(f"  chain      {report.chain}")
     lines.append(f"  state      {report.state}")
     lines.append(f"  decisions  {report.decisions} decided again and equal")
+    if report.checkpoints:
+        lines.append(f"  vouched    {report.checkpoints} signed checkpoints agree")
     for reason, count in sorted(report.void.items()):
         lines.append(f"  void       {count}: {reason}")
     if report.set_aside_count:
