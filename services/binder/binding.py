@@ -113,7 +113,7 @@ class Bindings:
         return answer
 
     async def _node_refusal(self, command: Command, member: Member) -> str:
-        """Say why nothing may be bound to the node: it, its identity or its cards are gone, or it is cordoned (F-12a)."""
+        """Say why nothing may be bound to the node: it, or its cards, are gone, or it was cordoned (F-12a)."""
         if member.node not in self._nodes:
             try:
                 self._nodes[member.node] = await self._api.get(NODE, "", member.node)
