@@ -8,6 +8,7 @@ their bodies as written, its assertions, and the documents behind them.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,8 @@ from services.simulator.objectshapes import check_document
 from services.simulator.stepshapes import check_steps
 
 API_VERSION = "gpuledger.dev/v1"
+#: How a Scenario shows in text that cannot be read.
+_SCENARIO = re.compile(r"^kind: *[\"']?Scenario\b", re.MULTILINE)
 
 
 class Malformed(Exception):
@@ -100,7 +103,8 @@ def _read_file(path: str, problems: list[str]) -> list[tuple[str, Any]]:
     try:
         found.extend((path, value) for value in yamltext.documents(content) if value is not None)
     except yamltext.YamlProblem as error:
-        number = len(found) if found and _is_scenario(found[0][1]) else len(found) + (1 if found else 0)
+        scenario = _is_scenario(found[0][1]) if found else _SCENARIO.search(content) is not None
+        number = len(found) + (0 if scenario else 1)
         problems.append(f"{path}: document {number}: {error}")
         return []
     return found

@@ -160,7 +160,7 @@ CASES = {
         "field.yaml: document 0: line 9: more than 4000000 values, aliases counted",
     ),
     "alias of itself": (HEAD + "title: &a [*a]\n", "field.yaml: document 0: line 3: alias *a has no anchor before it"),
-    "depth": ("a: " + "[" * 500, "field.yaml: document 0: line 1: nested deeper than 100 levels"),
+    "depth": ("a: " + "[" * 500, "field.yaml: document 1: line 1: nested deeper than 100 levels"),
     "tag": (HEAD + "title: !!python/object:os.system x\n", "field.yaml: document 0: line 3: tag "),
 }
 
