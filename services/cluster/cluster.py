@@ -7,7 +7,7 @@ defaulting, past validation and admission.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from aiohttp import web
@@ -49,9 +49,9 @@ class EmbeddedCluster:
                 self.put({"apiVersion": QUEUE.api_version, "kind": "Queue", "metadata": {"name": name}, "spec": spec,
                           "status": {"state": "Open"}})  # fmt: skip
 
-    def direct(self, client: str = "") -> DirectApi:
+    def direct(self, client: str = "", after_write: Callable[[], Awaitable[None]] | None = None) -> DirectApi:
         """Return the port on this cluster, for a service in the same process."""
-        return DirectApi(self.api, client)
+        return DirectApi(self.api, client, after_write)
 
     def put(self, item: Json) -> Json:
         """Add an object exactly as written, with defaulting; the watches see ADDED. Raises ValueError: unknown kind."""

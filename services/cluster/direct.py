@@ -7,7 +7,7 @@ answers are missing. What comes out is a copy: nobody can change the cluster by 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from adapters.cluster.port import ApiError, Page, WatchEvent, WatchStream
@@ -53,10 +53,23 @@ class DirectWatch:
 
 
 class DirectApi:
-    """The port on the embedded cluster. ``client`` names who asks, so that a fault can be meant for one of them."""
+    """The port on the embedded cluster. ``client`` names who asks, so that a fault can be meant for one of them.
 
-    def __init__(self, api: EmbeddedApi, client: str = "") -> None:
-        self._api, self._client = api, client
+    ``after_write`` is awaited after each write. Without a socket nothing here ever waits, so a client that writes ten
+    thousand pods would keep everybody else on the event loop waiting; ``asyncio.sleep(0)`` lets them in between.
+    """
+
+    def __init__(
+        self, api: EmbeddedApi, client: str = "", after_write: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        self._api, self._client, self._after_write = api, client, after_write
+
+    async def _write(self, method: str, path: str, body: Any, content_type: str = "application/json") -> Json:
+        try:
+            return self._ask(method, path, body=body, content_type=content_type)
+        finally:
+            if self._after_write is not None:
+                await self._after_write()
 
     def _ask(self, method: str, path: str, query: dict[str, str] | None = None, body: Any = None,
              content_type: str = "application/json", *, as_written: bool = False) -> Json:  # fmt: skip
@@ -85,15 +98,16 @@ class DirectApi:
 
     async def create(self, kind: Kind, item: Json) -> Json:
         namespace = item.get("metadata", {}).get("namespace") or "default"
-        return _copy(self._ask("POST", kind.path(namespace), body=item))
+        return _copy(await self._write("POST", kind.path(namespace), item))
 
     async def update(self, kind: Kind, item: Json, subresource: str = "") -> Json:
         meta = item["metadata"]
-        return _copy(self._ask("PUT", kind.path(meta.get("namespace") or "", meta["name"], subresource), body=item))
+        path = kind.path(meta.get("namespace") or "", meta["name"], subresource)
+        return _copy(await self._write("PUT", path, item))
 
     async def patch(self, kind: Kind, namespace: str, name: str, merge: Json, subresource: str = "") -> Json:
         path = kind.path(namespace, name, subresource)
-        return _copy(self._ask("PATCH", path, body=merge, content_type=patches.MERGE_PATCH))
+        return _copy(await self._write("PATCH", path, merge, patches.MERGE_PATCH))
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str = "", version: str = "",
                      grace_s: int | None = None, propagation: str = "Background") -> None:  # fmt: skip
@@ -103,10 +117,10 @@ class DirectApi:
             options["preconditions"] = wanted
         if grace_s is not None:
             options["gracePeriodSeconds"] = grace_s
-        self._ask("DELETE", kind.path(namespace, name), body=options)
+        await self._write("DELETE", kind.path(namespace, name), options)
 
     async def bind(self, namespace: str, name: str, binding: dict[str, Any]) -> None:
-        self._ask("POST", POD.path(namespace, name, "binding"), body=binding)
+        await self._write("POST", POD.path(namespace, name, "binding"), binding)
 
     def apply(self, kind: Kind, item: Json) -> Json:
         """Create an object or merge it into what exists, as ``kubectl apply`` does; what a server would own is kept.

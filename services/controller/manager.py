@@ -38,6 +38,7 @@ from services.controller.jobs import policies, sshkeys
 from services.controller.jobs.plugins import KeyMaker
 from services.controller.jobs.policies import Request
 from services.controller.jobs.reconcile import reconcile as reconcile_job
+from services.controller.jobs.reconcile import worth_a_look
 from services.controller.observing import Nobody, Observer, observe
 from services.controller.recorder import Recorder
 from services.controller.routes import ORDER, Key, Switches, routes
@@ -191,6 +192,7 @@ class ControllerManager:
     async def _reconcile(self, key: Key) -> Outcome:
         """Reconcile one object; for a job, once for everything that happened to it."""
         waiting = self._work.requests.pop(key[1], []) if key[0] == "job" else []
+        waiting = worth_a_look(self._world, key[1], waiting, self._schedulers[0])
         outcome = Outcome()
         for index, request in enumerate(waiting or [None]):
             part = await self._executor.run(self._actions(key, request), self._clock.now_ms())

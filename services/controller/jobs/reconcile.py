@@ -51,6 +51,20 @@ def reconcile(
     return _carry_out(world, job, decision.action, request, now_ms, keys)
 
 
+def worth_a_look(world: World, ref: Ref, waiting: Sequence[Request], scheduler: str) -> list[Request]:
+    """Return the requests without those that only bring the job in line and are followed by another such one.
+
+    A job of ten thousand pods has ten thousand of them when its pods appear; one look at the job answers them all.
+    """
+    item = world.at(ref)
+    if item is None or len(waiting) < 2:
+        return list(waiting)
+    job = read(item, scheduler)
+    plain = [policies.decide(job, request) == Decision(SYNC) for request in waiting]
+    followed = [*plain[1:], False]
+    return [request for request, sync, again in zip(waiting, plain, followed, strict=True) if not (sync and again)]
+
+
 def _delay(world: World, job: VolcanoJob, request: Request, decision: Decision, now_ms: int) -> list[Action]:
     """Put an action off (J-14). A pod's waiting counts from its creation, so that a restart changes nothing."""
     since_ms = now_ms
