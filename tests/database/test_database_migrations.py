@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sqlite3
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Engine, inspect
+from sqlalchemy import Engine, event, inspect
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.schema import CreateTable
 
 from adapters.database.engine import DatabaseError, migrate, open_database
@@ -95,3 +97,19 @@ def test_a_file_that_is_no_database_is_an_error_that_names_it(tmp_path: Path) ->
     with pytest.raises(DatabaseError, match=r"gpuledger\.db"):
         migrate(engine)
     engine.dispose()
+
+
+def test_a_migration_without_an_answer_leaves_nothing_half_made() -> None:
+    """The commit of the first tables got no answer: they come about the next time."""
+    engine = open_database("sqlite://")
+
+    def no_answer(_: object) -> None:
+        event.remove(engine, "commit", no_answer)
+        raise OperationalError("COMMIT", None, sqlite3.OperationalError("no answer"))
+
+    event.listen(engine, "commit", no_answer)
+    with pytest.raises(DatabaseError):
+        migrate(engine)
+    assert inspect(engine).get_table_names() == []
+    migrate(engine)
+    assert "progress" in inspect(engine).get_table_names()

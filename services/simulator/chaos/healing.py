@@ -25,6 +25,8 @@ from services.watcher.watcher import Watcher
 #: How the 300 seconds are spent: after each pause everybody works until all is quiet. A node lock lasts as long.
 PAUSES_S: Final = (0, 1, 1, 3, 5, 10, 20, 30, 45, 60, 60, 65)
 LOCK_PAUSES_S: Final = (*PAUSES_S, 10, 5)
+#: A lock with a time in the future is held (devices/A-20): one that was taken by a fast clock lasts that much longer.
+AHEAD_PAUSE_S: Final = 3_600
 ROUNDS_MAX: Final = 400
 _FRESH_DECISIONS: Final = 4
 
@@ -41,7 +43,7 @@ def heal(world: World) -> None:
 
 def settle(world: World, judge: Judge) -> str:
     """Let the time pass; return what did not come to rest, empty if all is quiet at the end."""
-    for pause in LOCK_PAUSES_S if world.plan.setting.lock else PAUSES_S:
+    for pause in _pauses(world):
         world.clock.time_ms += pause * 1000
         busy = _quiet(world, judge)
         if busy:
@@ -49,6 +51,12 @@ def settle(world: World, judge: Judge) -> str:
         if judge.breaches or world.crashes:
             return ""
     return ""
+
+
+def _pauses(world: World) -> tuple[int, ...]:
+    if not world.plan.setting.lock:
+        return PAUSES_S
+    return (*LOCK_PAUSES_S, AHEAD_PAUSE_S) if world.network.fired["clock: an hour ahead"] else LOCK_PAUSES_S
 
 
 def _quiet(world: World, judge: Judge) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from events.records import Batch, Member, Outcome, Record
+from events.records import Batch, Genesis, Member, Opened, Outcome, Record
 from scheduling.devices.register import CardSpec, read_cards
 from scheduling.state.decisions import decision_prefix
 from scheduling.state.fold import Fold
@@ -35,16 +35,35 @@ class Inspector(Fold):
         self.verdicts: Counter[str] = Counter()
         self.outcomes: Counter[str] = Counter()
         self.evictions = 0
+        self.wrong: list[str] = []
+        self._terms: dict[str, int] = {}
+        self._counted: set[tuple[str, int, int]] = set()
         super().__init__()
 
     def apply(self, position: int, record: Record, chain_before: str) -> str:
         verdict = super().apply(position, record, chain_before)
+        if verdict.startswith("applied"):
+            self._check(position, record)
         self.verdicts[f"{type(record.body).__name__}: {verdict.split(',')[0].split(' term')[0][:40]}"] += 1
         if isinstance(record.body, Batch) and verdict.startswith("applied"):
             self._remember(record, record.body)
         elif isinstance(record.body, Outcome) and verdict == "applied":
             self.outcomes[f"{record.body.verb} {record.body.result}"] += 1
         return verdict
+
+    def _check(self, position: int, record: Record) -> None:
+        """Nothing takes effect twice, and nothing that a superseded writer appended, whatever a fold thinks of it."""
+        if isinstance(record.body, Genesis):
+            self._terms.clear()
+            self._counted.clear()
+        name = (record.role, record.term, record.number)
+        if name in self._counted:
+            self.wrong.append(f"7: record {record.id} took effect twice, the second time at {position}")
+        self._counted.add(name)
+        if isinstance(record.body, Opened):
+            self._terms[record.role] = record.term
+        elif not isinstance(record.body, Genesis) and record.term != self._terms.get(record.role):
+            self.wrong.append(f"7: record {record.id} of a superseded term took effect at {position}")
 
     def _remember(self, record: Record, batch: Batch) -> None:
         prefix = decision_prefix(self.model, record.term, batch.batch)

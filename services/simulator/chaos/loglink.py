@@ -9,7 +9,8 @@ from typing import Final
 
 from adapters.log.memory import MemoryLog
 from adapters.log.port import LogError
-from events.codec import Message
+from events.codec import Codec, Message, SetAside
+from events.records import Record
 from services.simulator.chaos.driving import at_once
 from services.simulator.chaos.network import Network
 
@@ -28,6 +29,20 @@ _WORDS: Final = {
     b"gpuledger.clock.ticked.v1": "a tick", b"gpuledger.decided.batch.v1": "a batch",
     b"gpuledger.outcome.command.v1": "an outcome",
 }  # fmt: skip
+
+
+class RememberingCodec(Codec):
+    """Reads each message once, however many readers it has: they are values, and nobody changes them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._read: dict[int, tuple[Message, Record | SetAside]] = {}
+
+    def from_message(self, message: Message) -> Record | SetAside:
+        found = self._read.get(id(message))
+        if found is None:
+            found = self._read[id(message)] = message, super().from_message(message)
+        return found[1]
 
 
 class LogLink:
@@ -61,7 +76,12 @@ class LogLink:
             raise LogError("no answer: the connection broke")
         position = await self._log.append(messages)
         if fault == TWICE:
-            await self._log.append(messages)
+            if self._rng.random() < 0.5:
+                await self._log.append(messages)
+            else:
+                self._network.later(
+                    self._rng.randint(1, 40), "append: duplicated late", partial(self._arrive, list(messages))
+                )
         return position
 
     def _arrive(self, messages: list[Message]) -> None:

@@ -102,6 +102,11 @@ class Mishaps:
         self._network.arm(rng.choice(faults), role)
 
     def _bind(self, rng: Random) -> None:
+        """One bad answer, or no answer and then a final no while the first request is still under way."""
+        if rng.random() < 0.3:
+            self._network.arm(apilink.TIMEOUT_LATE, "binder", "bind")
+            self._network.arm(apilink.INVALID, "binder", "bind")
+            return
         self._network.arm(rng.choice(apilink.WRITE_FAULTS), "binder", "bind")
 
     def _watch(self, rng: Random) -> None:
@@ -124,7 +129,8 @@ class Mishaps:
         world = self._world
         if not world.processes:
             return
-        clock = rng.choice(world.processes).clock
+        process = rng.choice(world.processes)
+        clock = process.clock
         what = rng.choice(("an hour ahead", "an hour behind", "back a little", "frozen", "right again"))
         self._network.fired[f"clock: {what}"] += 1
         clock.frozen_ms = None
@@ -135,6 +141,9 @@ class Mishaps:
                 "an hour ahead": HOUR_MS, "an hour behind": -HOUR_MS, "back a little": clock.offset_ms - 7_000,
                 "right again": 0,
             }[what]  # fmt: skip
+        if process.role == "scheduler" and what == "an hour ahead" and rng.random() < 0.5:
+            what, side = rng.choice(("kill", "hold")), rng.choice(("before", "after"))
+            self._network.arm(what, "scheduler", f"{side} append of a tick")
 
     # --- the log ---
 

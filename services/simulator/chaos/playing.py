@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -66,6 +65,8 @@ class Player:
         if not self._failed(len(self.plan.steps)) and not result.failures:
             result.failures += healing.liveness(world, self.judge)
             result.failures += healing.folded_again(world, self.mishaps.tampered)
+            if world.projection is not None:
+                result.failures += world.projection.wrong()
             result.at = len(self.plan.steps)
         return self._finished()
 
@@ -94,7 +95,7 @@ class Player:
         self.judge.look()
         if number % _COMPARED_EVERY == 0:
             self._compare()
-        self.result.failures += self.judge.breaches + self.world.crashes
+        self.result.failures += self.judge.breaches + self.world.crashes + self.world.inspector.state.wrong
         self.result.at = number
         return bool(self.result.failures)
 
@@ -114,5 +115,4 @@ class Player:
         world.inspect()
         text = f"{world.inspector.chain} {world.store.version} {sorted(result.faults.items())} {result.failures}"
         result.digest = sha256(text.encode()).hexdigest()
-        gc.collect()
         return result

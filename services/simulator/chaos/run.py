@@ -130,7 +130,7 @@ def text_of(report: Report) -> str:
     """Return what people want to read of a run."""
     lines = [
         f"{report.seeds} seeds, {report.steps} steps in {report.elapsed_s:.0f} s "
-        f"({report.steps / max(report.elapsed_s, 0.001):.0f} steps/s), {report.records} records, {report.bound} pods bound",
+        f"({report.steps / max(report.elapsed_s, 0.001):.0f} steps/s), {report.records} records, {report.bound} bound",
         "what was played: " + ", ".join(f"{count} {name}" for name, count in sorted(report.work.items())),
         "faults that fired:",
     ]

@@ -1,8 +1,8 @@
 """The simulated world: the production services as processes that can be killed, held, doubled and cut off.
 
 Each process has its own links to the log and to the API server, and its own clock. A step of a process is driven until
-it ends or is held; a killed process loses everything but what is on the log and in the cluster, and is started again by a
-later step. Two processes of a role may live at once: the terms on the log say which of them counts.
+it ends or is held; a killed process loses everything but what is on the log and in the cluster, and is started again by
+a later step. Two processes of a role may live at once: the terms on the log say which of them counts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, Final, cast
 
@@ -30,9 +31,10 @@ from services.controller.manager import ControllerManager
 from services.scheduler.scheduler import Scheduler
 from services.simulator import clocktext, keys
 from services.simulator.chaos.apilink import ApiLink
+from services.simulator.chaos.bookkeeping import Bookkeeping
 from services.simulator.chaos.driving import Killed, Task, at_once
 from services.simulator.chaos.inspecting import Inspector
-from services.simulator.chaos.loglink import LogLink
+from services.simulator.chaos.loglink import LogLink, RememberingCodec
 from services.simulator.chaos.network import Network
 from services.simulator.chaos.plan import Plan
 from services.simulator.chaos.workload import Workload
@@ -86,8 +88,11 @@ class World:
         self.store = Store(self.clock, derived_uid, history_max=HISTORY)
         self.api = EmbeddedApi(self.store, (admit,))
         self.workload = Workload(self.store, DirectApi(self.api, "users"), self.plan.setting, self.plan.seed)
-        self.projection: Any = None
-        self.inspector: Follower[Inspector] = Follower(self.log, Inspector())
+        self.codec = RememberingCodec()
+        self.inspector: Follower[Inspector] = Follower(self.log, Inspector(), codec=self.codec)
+        self.projection = (
+            Bookkeeping(self.log, self.network, CLUSTER, self.inspector) if self.plan.setting.database else None
+        )
         self.processes: list[Process] = []
         self.crashes: list[str] = []
         self.errors: list[Exception] = []
@@ -113,14 +118,15 @@ class World:
         return process
 
     def _instance(self, role: str, name: str, log: LogLink, api: ApiLink, clock: SkewedClock) -> object:
+        reader = partial(Follower[Fold], log, Fold(), codec=self.codec)
         if role == "watcher":
             return Watcher(api, log, clock, CLUSTER, name, incarnation=self._incarnation, jitter=_jitter)
         if role == "scheduler":
-            return Scheduler(log, clock, CLUSTER, name, idle_ms=self.plan.setting.idle_ms)
+            return Scheduler(log, clock, CLUSTER, name, follower=reader(), idle_ms=self.plan.setting.idle_ms)
         if role == "binder":
-            return Binder(api, log, Follower(log, Fold()), clock, CLUSTER, name, jitter=_jitter)
+            return Binder(api, log, reader(), clock, CLUSTER, name, jitter=_jitter)
         if role == "status":
-            return StatusWriter(api, Follower(log, Fold()), clock)
+            return StatusWriter(api, reader(), clock)
         if role == "controller":
             return ControllerManager(api, clock, keys=keys.derived, jitter=_jitter)
         return NodeAgents(api, clock, jitter=_jitter)
