@@ -107,7 +107,7 @@ class Finder:
     def _class(self, task: Task) -> Search:
         known = self._session.class_of(task)
         found = Search()
-        with closing(known.best()) as candidates:
+        with closing(known.best(self._session, task)) as candidates:
             for candidate in candidates:
                 over = self._session.holds(task, candidate.fit.charge) if candidate.fit else ""
                 if not over:

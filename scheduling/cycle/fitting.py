@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scheduling.cycle.session import Session
 
 _UNRESOLVABLE = 3  # devices/C-31
-_DETAILS_MAX = 5  # devices/F-6
+DETAILS_MAX = 5  # devices/F-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def errors_of(refused: Mapping[str, Refused]) -> FitErrors:
     for answer in refused.values():
         counts[answer.reason] = counts.get(answer.reason, 0) + 1
     details = sorted((name, answer.detail) for name, answer in refused.items() if answer.detail)
-    return FitErrors(len(refused), counts, tuple(details[:_DETAILS_MAX]))
+    return FitErrors(len(refused), counts, tuple(details[:DETAILS_MAX]))
 
 
 def choose(session: Session, task: Task, candidates: list[Candidate]) -> Candidate:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from events.records import GroupBook
+from scheduling import resources
 from scheduling.config.model import SchedulerConfig
-from scheduling.cycle.classes import CHANGES_MAX, CLASSES_MAX, PodClass, class_of
+from scheduling.cycle.classes import CHANGES_MAX, CLASSES_MAX, PodClass, class_of, relative
 from scheduling.cycle.job import Job
 from scheduling.cycle.traits import Traits, traits_of
 from scheduling.devices.environment import DeviceEnv
 from scheduling.nodes.cluster import ClusterView
+from scheduling.nodes.columns import NodeColumns, Reasons
 from scheduling.nodes.view import NodeView
 from scheduling.objects import Other, Pod
+from scheduling.resources import Vector
+
+if TYPE_CHECKING:
+    from scheduling.cycle.session import Session
 
 _SLACK = 64
 
@@ -24,6 +31,9 @@ class Memo:
 
     ``cluster`` holds the views as the last cycle left them, trials included. ``searches`` counts the tasks for which
     nodes were searched.
+
+    ``names`` are the nodes that exist, in order, ``places`` where each stands, ``total`` what they have together, and
+    ``relative`` those that are judged in comparison with others.
     """
 
     env: DeviceEnv | None = None
@@ -35,6 +45,12 @@ class Memo:
     changed: list[str] = field(default_factory=list)
     cluster: ClusterView = field(default_factory=lambda: ClusterView({}))
     searches: int = 0
+    names: list[str] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+    total: Vector = field(default_factory=dict)
+    relative: set[str] = field(default_factory=set)
+    columns: NodeColumns | None = None
+    reasons: Reasons = field(default_factory=Reasons)
     _last_kind: int = 0
     _settled: dict[str, tuple[object, Job]] = field(default_factory=dict)
     _watched: dict[str, tuple[object, Job]] = field(default_factory=dict)
@@ -70,11 +86,51 @@ class Memo:
     def look_at(self, views: Mapping[str, NodeView], others: Mapping[str, Mapping[str, Other]]) -> ClusterView:
         """Take these views for the cycle; return the cluster with what is still known of its nodes."""
         before = self.cluster.views
+        changed = [name for name, view in views.items() if before.get(name) is not view]
+        gone = [name for name in before if name not in views] if len(before) != len(views) - len(changed) else []
         if self.classes:
-            names = {*before, *views}
-            self.changed += sorted(name for name in names if before.get(name) is not views.get(name))
+            self.changed += sorted((*changed, *gone))
         self.cluster.views, self.cluster.others = views, others
+        moved = bool(gone)
+        for name in changed:
+            old, view = before.get(name), views[name]
+            moved = moved or old is None or old.node is not view.node
+            self.note(view)
+        self.relative.difference_update(gone)
+        if moved:
+            self._look_at_nodes(views)
         return self.cluster
+
+    def _look_at_nodes(self, views: Mapping[str, NodeView]) -> None:
+        names = sorted(name for name, view in views.items() if view.node is not None)
+        self.total = resources.total(views[name].room for name in names)
+        if names != self.names:
+            self.names = names
+            self.places = {name: index for index, name in enumerate(names)}
+
+    def note(self, view: NodeView) -> None:
+        """See whether a node is judged by itself alone."""
+        if view.node is not None and relative(view, self.cluster):
+            self.relative.add(view.name)
+        else:
+            self.relative.discard(view.name)
+
+    def columns_of(self, session: Session) -> NodeColumns:
+        """Return the nodes in columns, up to date."""
+        found = self.columns
+        if found is None or found.names is not self.names:
+            found = self.columns = NodeColumns(self.names, session.views, self.reasons)
+        elif found.read != len(self.changed):
+            found.update(dict.fromkeys(self.changed[found.read :]), session.views)
+        found.read = len(self.changed)
+        return found
+
+    def class_known(self, kind: int) -> PodClass:
+        """Return what is known of a class; nothing yet if the nodes are others now."""
+        known = self.classes.get(kind)
+        if known is None or known.names is not self.names:
+            known = self.classes[kind] = PodClass(self.names, self.reasons)
+        return known
 
     def settled(self, key: str, seen: object) -> Job | None:
         """Return a job as an earlier cycle left it, if what it follows from is still the same."""
@@ -104,7 +160,7 @@ class Memo:
         self._watched = {}
 
     def _forget_classes(self) -> None:
-        self.classes, self.changed = {}, []
+        self.classes, self.changed, self.columns = {}, [], None
 
     def forget(self, alive: Mapping[str, object]) -> None:
         """Drop what belongs to pods that are gone, once it is more than half."""

@@ -20,6 +20,7 @@ from scheduling.resources import Vector
 if TYPE_CHECKING:
     from scheduling.cycle.job import Job, Task
     from scheduling.cycle.session import Session
+    from scheduling.nodes.columns import Codes, Integers, NodeColumns, Where
 
 
 class Vote(IntEnum):
@@ -111,6 +112,17 @@ class Plugin:
     def scores(self, task: Task, views: Sequence[NodeView]) -> Mapping[str, int]:
         """Score by node name, in thousandths (AL-23)."""
         return {}
+
+    def check_at(self, task: Task, columns: NodeColumns, where: Where, codes: Codes) -> None:
+        """As ``check``, for a plain pod and many nodes: note the code of the reason where none stands yet."""
+
+    def scores_at(self, task: Task, columns: NodeColumns, where: Where) -> Integers | None:
+        """As ``scores``, for a plain pod and many nodes; None if the columns cannot say."""
+        return None
+
+    def weights(self) -> Sequence[int]:
+        """What its scores are multiplied with."""
+        return ()
 
     def valid(self, job: Job) -> str:
         """Why a job cannot be scheduled as it is (PG-9), empty if it can."""

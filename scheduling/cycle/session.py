@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scheduling import resources
 from scheduling.config.arguments import boolean
 from scheduling.config.model import SchedulerConfig
 from scheduling.cycle import messages
 from scheduling.cycle.answers import Answers
+from scheduling.cycle.bulk import Bulk
 from scheduling.cycle.classes import PodClass, plain_cluster
 from scheduling.cycle.job import Job, Placement, Task
 from scheduling.cycle.memo import Memo
@@ -52,13 +52,13 @@ class Session(Answers):
         self.jobs, self.queues = snapshot.jobs, snapshot.queues
         self.tasks = snapshot.tasks
         self.views: dict[str, NodeView] = dict(model.nodes)
-        self.names: list[str] = sorted(name for name, view in model.nodes.items() if view.node is not None)
-        self.total: Vector = resources.total(self.views[name].room for name in self.names)
         self.planned: dict[str, dict[str, Claim]] = {}
         self.device_books: dict[str, tuple[NodeView, Mapping[str, Claim], tuple[NodeDevices, NodeDevices]]] = {}
         self.raw = raw_accounting(config)
         self.memo = memo or Memo()
         self.cluster = self.memo.look_at(self.views, model.others)
+        self.names: list[str] = self.memo.names
+        self.total: Vector = self.memo.total
         self.plain = False
         self.search_start = model.search_start
         self.gangs: list[Gang] = []
@@ -72,6 +72,7 @@ class Session(Answers):
         for job in self.jobs.values():
             if not job.settled:
                 job.tasks.sort(key=self.task_order)
+        self.bulk = Bulk(self)
         self.plain = plain_cluster(self)
 
     # --- queues ---
@@ -107,7 +108,7 @@ class Session(Answers):
     def class_of(self, task: Task) -> PodClass:
         """Return what is known of a plain pod's class, up to date."""
         assert task.traits.kind is not None, f"{task.uid} is of no class"
-        known = self.memo.classes.setdefault(task.traits.kind, PodClass())
+        known = self.memo.class_known(task.traits.kind)
         known.refresh(self, task)
         return known
 

@@ -91,11 +91,12 @@ class Switches:
 class PodFilter:
     """One pod prepared for being tried on nodes, with the cluster as it is at that moment.
 
-    ``failure`` is the reason that holds on every node, None if there is none.
+    ``failure`` is the reason that holds on every node, None if there is none. ``alone`` says that no pod of the
+    cluster has rules about others, which saves looking.
     """
 
-    def __init__(self, pod: Pod, cluster: ClusterView, switches: Switches) -> None:
-        self.pod, self.cluster, self._on = pod, cluster, switches
+    def __init__(self, pod: Pod, cluster: ClusterView, switches: Switches, alone: bool = False) -> None:
+        self.pod, self.cluster, self._on, self._alone = pod, cluster, switches, alone
         self.failure: str | None = None
         self._tolerations = taints.tolerations(pod)
         self._ports = host_ports(pod) if switches.node_ports else ()
@@ -140,6 +141,10 @@ class PodFilter:
         others = facts.view.sums.live - (self.pod.uid in facts.view.tasks)
         if others >= node.room.get(PODS, 0):
             return POD_NUMBER
+        return self.fixed(node)
+
+    def fixed(self, node: Node) -> str | None:
+        """What a node says of the pod whoever is there: only its own fields and the pod's matter."""
         if taints.cordoned(node, self._tolerations):
             return UNSCHEDULABLE
         if self._chooses and not self._rules.match(node):
@@ -184,7 +189,7 @@ class PodFilter:
     def _plain(self) -> bool:
         """Whether nothing but the nodes themselves matters: no rule of the pod, none of others about pods."""
         rules = self._ports or self._terms or self._spread or self._volumes is not NO_RULES
-        return not rules and not (self._on.pod_affinity and self._carried)
+        return not rules and (self._alone or not (self._on.pod_affinity and self._carried))
 
     @cached_property
     def _affinity(self) -> PodAffinity:
@@ -227,9 +232,9 @@ class Predicates:
         self.switches = Switches.of(option)
         self._last: PodFilter | None = None
 
-    def prepare(self, pod: Pod, cluster: ClusterView) -> PodFilter:
+    def prepare(self, pod: Pod, cluster: ClusterView, alone: bool = False) -> PodFilter:
         """Prepare a pod for being tried on nodes; it holds until the cluster changes."""
-        return PodFilter(pod, cluster, self.switches)
+        return PodFilter(pod, cluster, self.switches, alone)
 
     def prefilter(self, pod: Pod, cluster: ClusterView) -> str | None:
         """Return the reason that holds on every node (``plugin <name> pre-predicates failed <text>``), None if none.

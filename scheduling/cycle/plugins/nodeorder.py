@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 from scheduling.cycle.job import Task
 from scheduling.cycle.plugin import Plugin
+from scheduling.nodes import column_scores
+from scheduling.nodes.columns import Integers, NodeColumns, Where
 from scheduling.nodes.nodeorder import NodeOrder
+from scheduling.nodes.requests import assumed_request
 from scheduling.nodes.view import NodeView
 
 
@@ -26,3 +29,10 @@ class NodeorderPlugin(Plugin):
         plain = self.session.plain and task.traits.kind is not None
         rules = self._plain if plain else self._rules
         return rules.scores(task.pod, views, self.session.cluster)
+
+    def scores_at(self, task: Task, columns: NodeColumns, where: Where) -> Integers | None:
+        pod = task.pod
+        return column_scores.node_order(columns, where, self._plain.weights, assumed_request(pod), pod.request)
+
+    def weights(self) -> Sequence[int]:
+        return astuple(self._rules.weights)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+
+import numpy as np
 
 from scheduling.cycle.job import Task
 from scheduling.cycle.plugin import Plugin, Refused
-from scheduling.nodes.predicates import PodFilter, Predicates
+from scheduling.nodes.columns import FITS, Codes, NodeColumns, Where
+from scheduling.nodes.predicates import POD_NUMBER, PodFilter, Predicates
 from scheduling.nodes.view import NodeView
+from scheduling.objects import Node
 
 
 class PredicatesPlugin(Plugin):
@@ -24,14 +29,38 @@ class PredicatesPlugin(Plugin):
 
     def check(self, task: Task, view: NodeView) -> Refused | None:
         if self.session.plain and task.traits.kind is not None:
-            reason = self._filter(task, task.traits.kind).check(view)
+            reason = self._filter_of(task).check(view)
         else:
             reason = self._rules.check(task.pod, view, self.session.cluster)
         return Refused(reason) if reason else None
 
-    def _filter(self, task: Task, kind: int) -> PodFilter:
-        """Return the filter of a class of plain pods: for a pod of it that is nowhere yet."""
+    def check_at(self, task: Task, columns: NodeColumns, where: Where, codes: Codes) -> None:
+        reasons = columns.reasons
+        full = (columns.live[where] >= columns.pods[where]) & (codes == FITS)
+        if full.any():
+            codes[full] = reasons.code(POD_NUMBER)
+
+        def code(node: Node) -> int:
+            word = self._filter_of(task).fixed(node)
+            return reasons.code(word) if word else FITS
+
+        fixed = columns.fixed(_rules(task), code)
+        if fixed is not None:
+            np.copyto(codes, fixed[where], where=codes == FITS)
+
+    def _filter_of(self, task: Task) -> PodFilter:
+        """Return the filter of a class of plain pods in a plain cluster: for a pod of it that is nowhere yet."""
+        kind = task.traits.kind
+        assert kind is not None, f"{task.uid} is of no class"
         found = self._filters.get(kind)
         if found is None:
-            found = self._filters[kind] = self._rules.prepare(replace(task.pod, uid=""), self.session.cluster)
+            pod = replace(task.pod, uid="")
+            found = self._filters[kind] = self._rules.prepare(pod, self.session.cluster, alone=True)
         return found
+
+
+def _rules(task: Task) -> str:
+    """Return what a plain pod says of nodes themselves, as a text."""
+    spec = task.pod.spec
+    rules = [spec.get("nodeSelector"), spec.get("tolerations")]
+    return json.dumps(rules, sort_keys=True) if any(rules) else ""
