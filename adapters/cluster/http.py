@@ -14,6 +14,8 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from kubernetes_asyncio import config as kube_config
@@ -28,6 +30,7 @@ REQUEST_TIMEOUT_S: Final = 30
 CONNECT_TIMEOUT_S: Final = 10
 #: No object of the API is larger than etcd's limit of 1.5 MiB; a longer line is not a watch's.
 LINE_BYTES_MAX: Final = 16 * 1024 * 1024
+READ_BYTES: Final = 2 * 1024 * 1024
 
 Configure = Callable[[], Awaitable[Configuration]]
 
@@ -237,8 +240,24 @@ class KubernetesApi:
 
 
 def _rest(configuration: Configuration) -> Any:
+    """Return the library's client with a session that does not look into the environment at every request.
+
+    A proxy that the environment names is found here, once; a netrc file never holds credentials for an API server.
+    """
     make: Any = RESTClientObject
-    return make(configuration)
+    made = make(configuration)
+    old: aiohttp.ClientSession = made.pool_manager
+    made.pool_manager = aiohttp.ClientSession(connector=old.connector, read_bufsize=READ_BYTES)
+    old.detach()
+    made.proxy = made.proxy or _proxy(configuration.host or "")
+    return made
+
+
+def _proxy(url: str) -> str | None:
+    parts = urlsplit(url)
+    if not parts.hostname or proxy_bypass(parts.hostname):
+        return None
+    return getproxies().get(parts.scheme)
 
 
 def _namespace(item: Json) -> str:

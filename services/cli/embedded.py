@@ -134,7 +134,7 @@ class EmbeddedSystem:
     def _drive(self, name: str, step: Callable[[], Awaitable[bool]], news: News, *, pace_s: float = 0.0) -> None:
         service = Driven(name)
         self.driven.append(service)
-        self._tasks.append(asyncio.create_task(drive(service, step, news, pace_s=pace_s), name=name))
+        self._tasks.append(asyncio.create_task(drive(service, step, news, pace_s=pace_s, rests=True), name=name))
 
     def _drive_on_log(self, name: str, step: Callable[[], Awaitable[bool]], *, pace_s: float = 0.0) -> None:
         """Drive one of the services that share the folded state."""

@@ -23,6 +23,7 @@ News = Callable[[float], Awaitable[None]]
 
 _PAUSE_FIRST_S: Final = 0.2
 _PAUSE_LAST_S: Final = 10.0
+_REST_LAST_S: Final = 0.2
 _WORLD = (LogError, ApiError, ApiUnknown, DatabaseError, OSError, TimeoutError)
 
 
@@ -116,22 +117,28 @@ async def drive(
     idle_s: float = 1.0,
     *,
     pace_s: float = 0.0,
+    rests: bool = False,
     ended: Callable[[], bool] = lambda: False,
 ) -> None:
     """Step for ever: at once while there is work, after news or ``idle_s`` otherwise; ``pace_s`` after each step.
+
+    ``rests``: after each step as long as it took, so that what comes meanwhile is worked off in one step, not in many.
 
     Ends when it is cancelled, and between two steps when ``ended`` says so. Raises OutOfRange: what was folded belongs
     to a log that is not there any more, and only a new start builds it anew.
     """
     log = structlog.get_logger(service.name)
     pause = _PAUSE_FIRST_S
+    now = asyncio.get_running_loop().time
     while not ended():
         try:
+            began = now()
             busy = await step()
+            pause_s = max(pace_s, min(now() - began, _REST_LAST_S)) if rests else pace_s
             service.steps += 1
             service.failure, pause = "", _PAUSE_FIRST_S
-            if pace_s or busy:
-                await asyncio.sleep(pace_s)
+            if pause_s or busy:
+                await asyncio.sleep(pause_s)
             if not busy:
                 await news(idle_s)
         except OutOfRange as error:
