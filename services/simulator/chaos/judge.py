@@ -24,7 +24,7 @@ from services.simulator import truth
 from services.simulator.chaos.inspecting import Decision
 from services.simulator.chaos.world import World
 
-_LEGACY_MEMORY = "volcano.sh/gpu-memory"
+_LEGACY_MEMORY, _LEGACY_NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
 
 
 @dataclass
@@ -97,6 +97,7 @@ class Judge:
                 continue
             yield from self._node(seen, decision)
             yield from self._devices(seen, decision)
+            yield from self._legacy(seen, decision)
             yield from self._queue(seen, decision)
 
     def _on(self, node: str) -> list[Seen]:
@@ -138,6 +139,17 @@ class Judge:
                 if other.pod.uid != fresh.pod.uid and rule in matching(rules, other.pod.labels):
                     pair = " and ".join(sorted((fresh.pod.key, other.pod.key)))
                     yield f"2: {pair} share {card.uuid} on {fresh.pod.node} against the rule {rule_id(rule)}"
+
+    def _legacy(self, fresh: Seen, decision: Decision) -> Iterator[str]:
+        """Legacy sharing: a pod holds memory of the one card whose index it was given (devices/G-4, G-7)."""
+        index, number = decision.member.gpu_index, int(decision.allocatable.get(_LEGACY_NUMBER, "0"))
+        if not index.isdecimal() or not number:
+            return
+        limit = int(decision.allocatable.get(_LEGACY_MEMORY, "0")) // number
+        there = [seen for seen in self._on(fresh.pod.node) if seen.pod.annotations.get(names.GPU_INDEX) == index]
+        used = sum(seen.pod.request.get(_LEGACY_MEMORY, 0) for seen in there) // 1000
+        if used > limit:
+            yield f"1: legacy card {index} on {fresh.pod.node}: memory {used} of {limit} held"
 
     def _node(self, fresh: Seen, decision: Decision) -> Iterator[str]:
         held = self._on(fresh.pod.node)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from unittest import mock
 
 from adapters.cluster.port import ApiUnknown
+from adapters.log.port import LogError
 from events.records import Opened, Record
 from scheduling.devices import fitting
 from scheduling.devices.claims import Claim
@@ -52,11 +53,11 @@ def decide_before_catch_up(stack: ExitStack) -> None:
     async def may_decide(self: Any) -> bool:
         return bool(self.follower.state.anchored and await self._lead() and self.follower.state.ready)
 
-    async def append(self: Any, batch: Any) -> bool:
+    async def append(self: Any, batch: Any, *_: Any) -> bool:
         self._batches += 1
         try:
             await self._writer.append([("", batch)])
-        except OSError:
+        except LogError:
             return True
         self._settled = None
         return True
