@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Iterator
 
 import pytest
 from parts.broker import Broker
+from parts.kube import KubeApiServer
 from parts.postgres import Postgres
 
 
@@ -25,3 +28,34 @@ def postgres() -> Iterator[Postgres]:
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def kube_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeApiServer]:
+    """A real kube-apiserver for system tests, which clear away what they make."""
+    server = KubeApiServer(tmp_path_factory.mktemp("kube") / "server")
+    asyncio.run(server.start())
+    yield server
+    server.stop()
+
+
+#: Left out by ``make test FAST=1``: real parts, whole processes, long simulations.
+_SLOW_FIXTURES = frozenset({"kafka_broker", "postgres", "kube_server"})
+_SLOW_PLACES = (
+    "tests/system/", "tests/simulation/", "tests/contract/test_kube_api", "tests/contract/test_takeover",
+    "tests/cluster/test_kubectl", "tests/scenarios/test_bad_days", "tests/properties/",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what is slow where only a quick look is wanted."""
+    if os.environ.get("GPULEDGER_FAST") != "1":
+        return
+    slow = [item for item in items if _is_slow(item)]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in set(slow)]
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    uses = set(getattr(item, "fixturenames", ()))
+    return bool(uses & _SLOW_FIXTURES) or item.nodeid.startswith(_SLOW_PLACES)
