@@ -43,7 +43,7 @@ def kube_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeApiSer
 _SLOW_FIXTURES = frozenset({"kafka_broker", "postgres", "kube_server"})
 _SLOW_PLACES = (
     "tests/system/", "tests/simulation/", "tests/contract/test_kube_api", "tests/contract/test_takeover",
-    "tests/cluster/test_kubectl", "tests/scenarios/test_bad_days", "tests/properties/",
+    "tests/cluster/test_kubectl", "tests/scenarios/test_collection_bad_days", "tests/properties/",
 )  # fmt: skip
 
 
