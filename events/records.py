@@ -197,7 +197,8 @@ class GroupBook(Part):
     ``phase_since_ms`` is when the phase was entered (scheduling/PG-4a). ``unschedulable`` and ``reason``/``message``
     are the condition of PG-12 (None: never set). ``event_*`` is the newest event (E-5, E-7, E-8); ``reserves`` is
     false once an allocate turn ended without placement (Q-11a). ``evicted_ms`` is when a task last had to leave a
-    node that is lent for some hours only (CFG-13, tdm).
+    node that is lent for some hours only (CFG-13, tdm). ``passed_over`` counts decisions in which it had no place at
+    the head of its queue while others were placed, as far as that is asked for (scheduling section 9 row 7).
     """
 
     phase: str = "Pending"
@@ -211,6 +212,7 @@ class GroupBook(Part):
     event_message: str = ""
     reserves: bool = True
     evicted_ms: int = 0
+    passed_over: int = 0
 
 
 class PodBook(Part):

@@ -1,6 +1,7 @@
 """What a configuration may name: actions, plugins, switches and the arguments of each with their types.
 
-Sources: scheduling/CFG-2 (switches), CFG-13 (actions and plugins), PG-4a, GP-1, AL-20, AL-21, AL-24, AL-25, Q-21;
+Sources: scheduling/CFG-2 (switches), CFG-13 (actions and plugins), PG-4a, GP-1, AL-20, AL-21, AL-24, AL-25, Q-21,
+section 9 rows 7, 8 and 16;
 the arguments of deviceshare are judged by ``scheduling.devices.arguments``.
 """
 
@@ -103,6 +104,7 @@ PLUGIN_ARGUMENTS: Final[Mapping[str, Mapping[str, Check]]] = {
         "binpack.resources": _string,
         "binpack.resources.": _integer,
     },
+    "gang": {"gang.reportUnschedulable": _boolean, "gang.runningFirst": _boolean},
     "overcommit": {"overcommit-factor": _number},
     "sla": {"sla-waiting-time": _duration},
     "tdm": {"tdm.revocable-zone.": _window, "tdm.evict.period": _duration},
@@ -113,7 +115,7 @@ PLUGIN_ARGUMENTS: Final[Mapping[str, Mapping[str, Check]]] = {
         "queueSelector": _anything,
         "labelSelector": _anything,
     },
-    "proportion": _QUEUE_PLUGIN,
+    "proportion": {**_QUEUE_PLUGIN, "proportion.borrow": _boolean},
     "capacity": _QUEUE_PLUGIN,
 }
 
@@ -128,6 +130,7 @@ ACTION_ARGUMENTS: Final[Mapping[str, Mapping[str, Check]]] = {
         "minimum-feasible-nodes": _integer,
         "minimum-percentage-nodes-to-find": _integer,
         "percentage-nodes-to-find": _integer,
+        "gang-reservation-cycles": _integer,
     },
     "backfill": _CACHE,
     "preempt": _CACHE,

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from events.records import GroupBook, PodBook
+from scheduling.config.arguments import boolean
 from scheduling.cycle import messages
 from scheduling.cycle.job import COMPLETED, INQUEUE, PENDING_PHASE, RUNNING, UNKNOWN, Job, Task
+from scheduling.cycle.plugins.gang import REPORT_UNSCHEDULABLE
 from scheduling.cycle.session import Session
 from scheduling.devices.request import demand_of
 from scheduling.state.model import CycleResult, GroupEntry, Model, PodEntry
@@ -20,10 +22,15 @@ _WAITING = (TaskStatus.PENDING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED)
 
 
 class Details:
-    """The detail text (M-2) of each job at the end of the cycle, made once."""
+    """The detail text (M-2) of each job at the end of the cycle, made once.
 
-    def __init__(self) -> None:
+    ``hides_schedulable``: pods of a blocked gang get the reason Unschedulable too (scheduling section 9 row 16).
+    """
+
+    def __init__(self, session: Session) -> None:
         self._texts: dict[str, str] = {}
+        gang = session.plugin("gang")
+        self.hides_schedulable = gang is not None and boolean(gang.arguments, REPORT_UNSCHEDULABLE, False)
 
     def of(self, job: Job) -> str:
         text = self._texts.get(job.key)
@@ -71,6 +78,7 @@ def _book(session: Session, job: Job, details: Details) -> GroupBook:
         event_message=message,
         reserves=phase != INQUEUE or not turned,
         evicted_ms=job.evicted_ms or before.evicted_ms,
+        passed_over=0 if job.filled else before.passed_over if job.passed_over is None else job.passed_over,
         **condition,
     )
 
@@ -172,6 +180,8 @@ def _pod_book(task: Task, details: Details) -> PodBook:
     if task.traits.gated:
         return PodBook(warnings=warnings, nominated_node=nominated)
     reason, message = messages.pod_reason(task, details.of)
+    if details.hides_schedulable:
+        reason = messages.UNSCHEDULABLE
     return PodBook(reason=reason, message=message, nominated_node=nominated, warnings=warnings)
 
 

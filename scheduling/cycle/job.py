@@ -108,6 +108,7 @@ class Job:
     (E-7, E-8, PG-4a). ``held_back`` jobs are not judged by enqueue (PG-4a); ``undone`` ones lose their bound members
     in this cycle (F-2); of ``deferred`` ones nothing is said, as the pass ended before their turn. ``settled`` ones are
     kept from an earlier cycle (``cycle.memo``): at rest, unchanged, and with nothing new to say, unless ``touched``.
+    ``passed_over`` is the new count of section 9 row 7, None if it stays.
     """
 
     key: str
@@ -124,6 +125,7 @@ class Job:
     undone: bool = False
     deferred: bool = False
     evicted_ms: int = 0
+    passed_over: int | None = None
     settled: bool = False
     touched: bool = False
     sums: Sums | None = None

@@ -36,7 +36,7 @@ def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: in
     evict_leaving(session)
     promises.drop_hopeless(session)
     undo.undo_stuck(session)
-    details = close.Details()
+    details = close.Details(session)
     groups = close.groups(session, details)
     memo.end(groups)
     return CycleResult(

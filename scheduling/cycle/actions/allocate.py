@@ -12,10 +12,13 @@ from collections import deque
 from typing import Any
 
 from scheduling.cycle import messages, promises
+from scheduling.cycle.actions.borrowing import borrow
+from scheduling.cycle.actions.reserving import Reservations
 from scheduling.cycle.answers import in_order
 from scheduling.cycle.finder import Finder
 from scheduling.cycle.fitting import choose, placement_of
 from scheduling.cycle.job import PENDING_PHASE, FitErrors, Job, Task
+from scheduling.cycle.plugins import PLUGINS
 from scheduling.cycle.session import Session
 from scheduling.cycle.statement import Statement
 from scheduling.objects import Queue
@@ -30,9 +33,13 @@ def execute(session: Session) -> None:
         for job in session.jobs.values():
             if job.phase == PENDING_PHASE:
                 session.admit(job)
-    allocation = _Allocation(session)
+    allocation = Allocation(session)
     allocation.keep_promises()
+    reservations = Reservations(allocation)
+    reservations.take()
     allocation.run()
+    borrow(allocation)
+    reservations.end()
 
 
 def may_be_placed(session: Session, job: Job) -> bool:
@@ -45,24 +52,38 @@ def may_be_placed(session: Session, job: Job) -> bool:
     return True
 
 
-class _Allocation:
+class Allocation:
+    """One run of the action over a session."""
+
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self.session = session
         self._tasks: dict[str, deque[Task]] = {}
+        self.reserved: set[str] = set()
         self._queues: dict[str, list[tuple[tuple[Any, ...], Job]]] = {}
         self._cached = session.argument(NAME, "predicateErrorCacheEnable", True)
+
+    def takes_part(self, job: Job) -> bool:
+        """Tell whether a job has something to place (AL-5)."""
+        return may_be_placed(self.session, job)
+
+    @staticmethod
+    def alone(world: Session, key: str) -> bool:
+        """Tell whether a job is placed in another world, which nothing was tried in yet."""
+        world.open(PLUGINS)
+        Allocation(world).run()
+        return any(gang.group == key for gang in world.gangs)
 
     # --- the loop over queues and jobs (AL-6) ---
 
     def run(self) -> None:
-        for job in self._session.jobs.values():
-            if may_be_placed(self._session, job):
+        for job in self.session.jobs.values():
+            if job.key not in self.reserved and may_be_placed(self.session, job):
                 self._tasks[job.key] = deque(job.waiting())
                 self._push(job)
-        while self._queues and not self._session.full:
+        while self._queues and not self.session.full:
             name = self._best_queue()
-            queue = self._session.queues[name]
-            if self._session.overused(queue) and not self._drop(queue):
+            queue = self.session.queues[name]
+            if self.session.overused(queue) and not self._drop(queue):
                 del self._queues[name]
                 continue
             _, job = heapq.heappop(self._queues[name])
@@ -77,10 +98,10 @@ class _Allocation:
     def _best_queue(self) -> str:
         if len(self._queues) == 1:
             return next(iter(self._queues))
-        return min(self._queues, key=lambda name: self._session.queue_order(self._session.queues[name]))
+        return min(self._queues, key=lambda name: self.session.queue_order(self.session.queues[name]))
 
     def _push(self, job: Job) -> None:
-        heapq.heappush(self._queues.setdefault(job.queue.name, []), (self._session.job_order(job), job))
+        heapq.heappush(self._queues.setdefault(job.queue.name, []), (self.session.job_order(job), job))
 
     def _drop(self, queue: Queue) -> bool:
         """Drop the jobs of an overused queue (Q-16), each task with the queue's text (Q-24a); tell whether any is left.
@@ -90,7 +111,7 @@ class _Allocation:
         left = []
         for order, job in self._queues[queue.name]:
             for task in self._tasks[job.key]:
-                task.refusal = self._session.allocatable(task)
+                task.refusal = self.session.allocatable(task)
             if all(task.refusal for task in self._tasks[job.key]):
                 job.turn_failed = True
             else:
@@ -101,17 +122,24 @@ class _Allocation:
 
     # --- one job's turn (AL-7 to AL-9) ---
 
+    def again(self, job: Job) -> bool:
+        """Give a job that failed one more turn; tell whether it may have another one after it."""
+        self._tasks[job.key] = deque(job.waiting())
+        job.failed_roles.clear()
+        job.turn_failed = False
+        return self._turn(job)
+
     def _turn(self, job: Job) -> bool:
         """Place what can be placed; tell whether the job may have another turn."""
-        statement = Statement(self._session)
-        finder = Finder(self._session, NAME)
+        statement = Statement(self.session)
+        finder = Finder(self.session, NAME)
         tasks = self._tasks[job.key]
         while tasks:
             task = tasks.popleft()
             if not task.waits:
                 continue
-            if self._place(statement, finder, task):
-                if self._session.ready(job):
+            if self.place(statement, finder, task):
+                if self.session.ready(job):
                     break
             elif not self._goes_on(job, task):
                 break
@@ -119,23 +147,23 @@ class _Allocation:
 
     def _end(self, statement: Statement, job: Job) -> bool:
         """AL-9."""
-        if self._session.ready(job):
+        if self.session.ready(job):
             job.turn_failed = not len(statement) and not job.ready
             statement.commit(job)
             return True
-        if self._session.pipelined(job):
+        if self.session.pipelined(job):
             statement.keep()
             return False
         statement.discard()
         job.turn_failed = True
         return False
 
-    def _place(self, statement: Statement, finder: Finder, task: Task, node: str = "") -> bool:
+    def place(self, statement: Statement, finder: Finder, task: Task, node: str = "") -> bool:
         """Try to place one task, on the given node or anywhere; what stands against it is noted on the task."""
         task.refusal, task.errors = "", None
         if task.traits.refused:
             return False
-        task.refusal = self._session.allocatable(task)
+        task.refusal = self.session.allocatable(task)
         if task.refusal:
             return False
         if self._cached and task.role and task.role in task.job.failed_roles:
@@ -146,7 +174,7 @@ class _Allocation:
             task.refusal = found.refusal
             task.errors = None if found.refusal else found.errors
             return False
-        best = choose(self._session, task, found.candidates)
+        best = choose(self.session, task, found.candidates)
         placement = placement_of(task, best)
         (statement.allocate if best.now else statement.pipeline)(task, placement)
         return True
@@ -173,37 +201,37 @@ class _Allocation:
 
     def keep_promises(self) -> None:
         """Give promised places to whom they were promised, before all others; what cannot be kept is dropped."""
-        jobs = {task.job.key: task.job for task in self._session.tasks.values() if task.promised}
-        for job in in_order(jobs.values(), self._session):
-            if job.phase == PENDING_PHASE or job.undone or self._session.invalid(job):
-                promises.drop_all(self._session, job)
+        jobs = {task.job.key: task.job for task in self.session.tasks.values() if task.promised}
+        for job in in_order(jobs.values(), self.session):
+            if job.phase == PENDING_PHASE or job.undone or self.session.invalid(job):
+                promises.drop_all(self.session, job)
             else:
                 self._promised_turn(job)
 
     def _promised_turn(self, job: Job) -> None:
-        statement = Statement(self._session)
-        finder = Finder(self._session, NAME)
+        statement = Statement(self.session)
+        finder = Finder(self.session, NAME)
         promised = [task for task in job.tasks if task.promised]
         nodes = {task.uid: task.node for task in promised}
         for task in promised:
             statement.withdraw(task)
-        lost = [task for task in promised if not self._place(statement, finder, task, nodes[task.uid])]
+        lost = [task for task in promised if not self.place(statement, finder, task, nodes[task.uid])]
         for task in lost:
-            self._place(statement, finder, task)
+            self.place(statement, finder, task)
         for task in job.waiting():
-            if self._session.ready(job) or self._session.pipelined(job):
+            if self.session.ready(job) or self.session.pipelined(job):
                 break
             if task.uid not in nodes:
-                self._place(statement, finder, task)
-        if self._session.ready(job):
+                self.place(statement, finder, task)
+        if self.session.ready(job):
             statement.commit(job)
-        elif self._session.pipelined(job):
+        elif self.session.pipelined(job):
             statement.keep()
         else:
             # Others of the gang keep their places while room is made for those who lost theirs in this cycle.
             statement.discard()
             for task in lost:
-                promises.drop(self._session, task)
+                promises.drop(self.session, task)
         for task in promised:
             task.promised = task.promised and task.status in (TaskStatus.PIPELINED, TaskStatus.ALLOCATED)
 

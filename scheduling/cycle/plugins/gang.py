@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from scheduling.config.arguments import boolean
 from scheduling.cycle.job import Job, Task
 from scheduling.cycle.plugin import Plugin, Vote
 from scheduling.nodes.selectors import Invalid, label_selector
@@ -16,6 +17,10 @@ from scheduling.status import READY, VALID, TaskStatus
 
 NOT_ENOUGH_OF_TASK = "Not enough valid pods of each task for gang-scheduling"
 NOT_ENOUGH_SUB_GROUPS = "Not enough valid subGroups of each task for gang-scheduling"
+#: Arguments: pods of a blocked gang are Unschedulable to whoever looks for such (scheduling section 9 row 16); of equal
+#: priority, gangs that run below their minimum go first (row 7).
+REPORT_UNSCHEDULABLE, RUNNING_FIRST = "gang.reportUnschedulable", "gang.runningFirst"
+_ON_NODES = (TaskStatus.BOUND, TaskStatus.RUNNING)
 _PIPELINED = READY | {TaskStatus.PIPELINED}
 
 
@@ -25,9 +30,14 @@ class GangPlugin(Plugin):
     name = "gang"
     counts_down = True
 
+    def opened(self) -> None:
+        self._running_first = boolean(self.arguments, RUNNING_FIRST, False)
+
     def job_key(self, job: Job) -> Any:
-        """Jobs that are not ready come first (section 4.7)."""
-        return job.ready + job.pending_best_effort >= job.minimum
+        """Jobs that are not ready come first (section 4.7), on demand those before all that have members on nodes."""
+        if not self._running_first:
+            return job.filled
+        return job.filled, not (job.ready < job.minimum and job.count(_ON_NODES) > 0)
 
     def valid(self, job: Job) -> str:
         """PG-9."""

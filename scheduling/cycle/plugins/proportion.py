@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from scheduling.config.arguments import boolean
 from scheduling.cycle.accounts import Account, Limits, over
 from scheduling.cycle.job import Task
 from scheduling.cycle.plugins.queues import QueuePlugin
@@ -12,11 +13,23 @@ from scheduling.cycle.waterfill import Asking, fill
 from scheduling.objects import Queue
 from scheduling.resources import CPU, MEMORY, add
 
+#: Argument: where nobody can be placed though something is idle, the queue with the lowest share may exceed what it
+#: deserves by one task (scheduling section 9 row 8).
+BORROW = "proportion.borrow"
+
 
 class ProportionPlugin(QueuePlugin):
-    """A queue may grow up to what it deserves."""
+    """A queue may grow up to what it deserves.
+
+    ``borrower`` is the queue that may exceed it by one task, up to its real capability (section 9 row 8).
+    """
 
     name = "proportion"
+
+    def opened(self) -> None:
+        self.lends = boolean(self.arguments, BORROW, False)
+        self.borrower = ""
+        super().opened()
 
     def share_out(self) -> None:
         accounts = self.accounts.of
@@ -27,7 +40,14 @@ class ProportionPlugin(QueuePlugin):
             accounts[name].deserved = deserved
 
     def ceiling(self, account: Account) -> Limits:
-        return account.deserved
+        return account.limit if account.queue.name == self.borrower else account.deserved
+
+    def allocated(self, task: Task) -> None:
+        super().allocated(task)
+        queue = task.job.queue
+        account = self.account(queue.name)
+        if self.borrower == queue.name and over(account.allocated, account.deserved, task.charge):
+            self.borrower = ""
 
     def overused(self, queue: Queue) -> bool:
         """Q-16: nothing more in any deserved dimension."""

@@ -68,6 +68,14 @@ class QueuePlugin(Plugin):
                 return self._text(account, names)
         return ""
 
+    def takes_alone(self, queue: Queue, asked: Vector) -> bool:
+        """Tell whether a queue could grow to this if it held nothing else."""
+        for account in self.chain(queue.name):
+            counted = self.accounts.matters(account, asked)
+            if over(counted, self.ceiling(account), counted):
+                return False
+        return True
+
     @staticmethod
     def _text(account: Account, names: Sequence[str]) -> str:
         return messages.queue_insufficient(account.queue.name, names) if names else ""

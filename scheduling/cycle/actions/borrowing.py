@@ -1,0 +1,37 @@
+"""One task beyond what its queue deserves, where shares would leave a cluster idle (scheduling section 9 row 8).
+
+Weights can give every queue a fraction that no task fits: two queues of one and a half cards each, and all tasks want
+two. Where the plugin proportion has ``proportion.borrow``, and a pass placed nobody though somebody waits whom only
+its queue's share keeps out, the queue with the lowest share may exceed it by one task, up to its real capability.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scheduling.cycle.job import Job
+from scheduling.cycle.plugins.proportion import ProportionPlugin
+
+if TYPE_CHECKING:
+    from scheduling.cycle.actions.allocate import Allocation
+
+
+def borrow(allocation: Allocation) -> None:
+    """After the turns of all: let one task borrow if nobody was placed or promised anything."""
+    session = allocation.session
+    lender = session.plugin("proportion")
+    if not isinstance(lender, ProportionPlugin) or not lender.lends or session.gangs or session.evictions:
+        return
+    if any(job.pipelined for job in session.jobs.values()):
+        return
+    kept_out: dict[str, list[Job]] = {}
+    for job in session.jobs.values():
+        if job.turn_failed and any(task.waits and task.refusal for task in job.tasks):
+            kept_out.setdefault(job.queue.name, []).append(job)
+    for name in sorted(kept_out, key=lambda name: session.queue_order(session.queues[name])):
+        for job in sorted(kept_out[name], key=session.job_order):
+            lender.borrower = name
+            allocation.again(job)
+            lender.borrower = ""
+            if session.gangs:
+                return
