@@ -1,0 +1,146 @@
+"""One run of our services on a real API server, Kafka and PostgreSQL: set up, checked at its end, and cleared away."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+from parts.broker import Broker
+from parts.kube import KubeApiServer
+from parts.postgres import Postgres
+from sqlalchemy import func, select
+from system.lab import PATIENCE_S, OutsideView, insisting, until
+from system.stack import ROOT, Stack
+
+from adapters.cluster.http import KubernetesApi, kubeconfig_configuration
+from adapters.cluster.port import ApiError
+from adapters.database.engine import open_database
+from adapters.database.tables import Decision, Progress
+from adapters.log.kafka import KafkaLog
+from events.codec import from_message
+from events.kinds import CONFIG_MAP, NAMESPACE, NODE, POD, POD_GROUP, QUEUE, VOLCANO_JOB, Kind
+from events.records import Batch, Outcome, Record
+from services.cli.labscript import NAMESPACE as LAB
+
+SERVICES = ("watcher", "scheduler", "binder", "controller")
+CRD = Kind("CustomResourceDefinition", "apiextensions.k8s.io", "v1", "customresourcedefinitions", False)
+
+
+class Run:
+    """One run on a fresh cluster name and an empty database; the API server is emptied after it."""
+
+    def __init__(self, stack: Stack, api: KubernetesApi, log: KafkaLog, postgres: Postgres) -> None:
+        self.stack, self.api, self.log, self.postgres = stack, api, log, postgres
+        self.view = OutsideView(api, log)
+
+    async def records(self) -> list[Record]:
+        first, end = await self.log.bounds()
+        found: list[Record] = []
+        while first + len(found) < end:
+            for _, message in await self.log.read(first + len(found)):
+                record = from_message(message)
+                assert isinstance(record, Record), record
+                found.append(record)
+        return found
+
+    async def check(self) -> None:
+        """What holds after every run: no process ended, nothing was bound twice, the audit passes, tables are whole."""
+        assert self.stack.ended() == []
+        records = await self.records()
+        bound = Counter(
+            record.body.uid
+            for record in records
+            if isinstance(record.body, Outcome) and record.body.verb == "bind" and record.body.result == "applied"
+        )
+        assert bound
+        assert max(bound.values()) == 1, f"bound twice: {bound}"
+        audit = await asyncio.to_thread(self.stack.command, "audit", "verify", "-o", "json")
+        assert audit.returncode == 0, audit.stdout + audit.stderr
+        await self.tables(records)
+
+    async def tables(self, records: list[Record]) -> None:
+        """The read models follow to the end of the log and hold every batch."""
+        engine = open_database(self.postgres.url())
+        end = (await self.log.bounds())[1]
+
+        def followed() -> bool:
+            with engine.connect() as connection:
+                return connection.execute(select(Progress.position)).scalar() == end
+
+        assert await until(lambda: asyncio.to_thread(followed), PATIENCE_S)
+        with engine.connect() as connection:
+            decisions = connection.execute(select(func.count()).select_from(Decision)).scalar()
+        engine.dispose()
+        assert decisions == sum(isinstance(record.body, Batch) for record in records)
+
+
+@asynccontextmanager
+async def running(kube: KubeApiServer, broker: Broker, postgres: Postgres, home: Path) -> AsyncIterator[Run]:
+    """Run everything for a new cluster name with an empty database; the API server is emptied afterwards."""
+    postgres.drop()
+    kubeconfig = str(kube.kubeconfig)
+    stack = Stack(
+        home,
+        broker,
+        f"lab-{random.randrange(16**8):08x}",
+        kubernetes={"kubeconfig": kubeconfig},
+        controllers={"garbage": True},
+        database=postgres.url(),
+        status_interval_s=1,
+    )
+    api = await KubernetesApi.connect(kubeconfig_configuration(kubeconfig))
+    await prepare(api)
+    stack.spawn("agents", [sys.executable, str(ROOT / "tests/system/cluster_parts.py"), kubeconfig])
+    stack.start(*SERVICES)
+    log = await KafkaLog.open(stack.kafka)
+    try:
+        yield Run(stack, api, log, postgres)
+    except BaseException:
+        for name in (*SERVICES, "agents"):
+            print(f"--- {name}\n{stack.words(name)}")
+        raise
+    finally:
+        stack.stop()
+        await log.close()
+        await empty(api)
+        await api.close()
+
+
+async def prepare(api: KubernetesApi) -> None:
+    """What an administrator installs: the custom resources, the namespace of the configuration, the default queue."""
+    for path in sorted((ROOT / "deploy" / "crds").glob("*.yaml")):
+        for item in yaml.safe_load_all(path.read_text()):
+            if item:
+                await _there(api, CRD, item)
+    await _there(api, NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}})
+    queue: dict[str, Any] = {"apiVersion": QUEUE.api_version, "kind": "Queue", "metadata": {"name": "default"}}
+    await _there(api, QUEUE, {**queue, "spec": {"weight": 1}})
+
+
+async def _there(api: KubernetesApi, kind: Kind, item: dict[str, Any]) -> None:
+    async def create() -> None:
+        try:
+            await api.create(kind, item)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+
+    await insisting(create)
+
+
+async def empty(api: KubernetesApi) -> None:
+    """Leave nothing of the lab behind for the next run."""
+    for kind in (VOLCANO_JOB, POD_GROUP, POD, NODE, QUEUE, CONFIG_MAP):
+        for item in (await api.list(kind)).items:
+            meta = item["metadata"]
+            if kind.namespaced and meta["namespace"] not in (LAB, "volcano-system"):
+                continue
+            with suppress(ApiError):
+                await api.delete(kind, meta.get("namespace", ""), meta["name"], grace_s=0)
