@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Hashable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,7 +55,7 @@ def class_of(pod: Pod, traits: Traits) -> Hashable | None:
 #: Less than any score: the node is no candidate.
 _NONE = int(np.iinfo(np.int64).min)
 #: Of so few changed nodes each is judged by itself; more are judged in columns.
-_FEW = 4
+FEW = 4
 
 
 class PodClass:
@@ -114,7 +115,7 @@ class PodClass:
 
     def _judge_some(self, session: Session, task: Task, places: list[int]) -> None:
         found = None
-        if len(places) > _FEW and self._in_columns:
+        if len(places) > FEW and self._in_columns:
             where = np.array(places, dtype=np.intp)
             found = session.bulk.judge(task, where)
         if found is None:
@@ -182,6 +183,11 @@ class PodClass:
                 for index, score in aside:
                     scores[index] = score
 
+    def scores(self) -> dict[str, int]:
+        """Return the candidates with their scores."""
+        both = np.maximum(self._now, self._later)
+        return {self.names[index]: int(both[index]) for index in np.flatnonzero(both != _NONE).tolist()}
+
     def refused(self) -> dict[str, Refused]:
         """Return the nodes that do not take the class."""
         return {self.names[index]: self._refusal(index) for index in np.flatnonzero(self._codes).tolist()}
@@ -194,7 +200,8 @@ class PodClass:
         word = self._reasons.words[self._codes[index]]
         if word != REASON:
             return Refused(word)
-        misfit = self._views[index].devices.fit(self._demand)
+        # For a pod of the class that is nowhere yet; the one whose demand this was may be placed by now.
+        misfit = self._views[index].devices.fit(replace(self._demand, uid=""))
         assert isinstance(misfit, Misfit), f"node {self.names[index]} refuses the class"
         return refused_by_devices(misfit)
 
