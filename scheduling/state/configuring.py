@@ -33,6 +33,7 @@ def scheduler_config_changed(model: Model, found: ConfigMap | None) -> None:
     report = missing if text is None else parse(text)
     if report.config is not None:
         model.config, model.config_report, model.config_accepted = report.config, report, True
+        model.config_text = text or ""
         return
     if not model.decided and not model.config_accepted:
         model.config, model.config_report = None, report

@@ -32,6 +32,10 @@ class Digest:
         """Replace one part whose content is asked for when the digest is next read (many changes, one hash)."""
         self._late[(kind, name)] = content
 
+    def has(self, kind: str, name: str) -> bool:
+        """Tell whether a part is there, as it was when the digest was last read."""
+        return (kind, name) in self._parts
+
     def _replace(self, kind: str, name: str, content: Any) -> None:
         old = self._parts.pop((kind, name), 0)
         new = 0

@@ -62,6 +62,8 @@ class Fold:
         self.sequence = 0
         self._digest = Digest()
         self._marks: deque[tuple[str, str]] = deque(maxlen=MEMORY)
+        #: The position of the genesis, and the place right after the newest batch that counted (-1: none).
+        self.begins, self._batch_end = -1, -1
         self._jump_ms = 0
         self._placing = Placing(self.model)
         self._observing = Observing(self.model, self._placing, self._digest)
@@ -86,6 +88,11 @@ class Fold:
         """Whether the present watcher term has listed every kind, so that the state is whole (F-11)."""
         return self._observing.complete
 
+    @property
+    def after_batch(self) -> bool:
+        """Whether the last record was a batch that counts: no batch still to come is based on a place before here."""
+        return self._batch_end == self.sequence
+
     def digest(self) -> str:
         """Return the digest of the state as it is now."""
         return self._digest.hex()
@@ -97,7 +104,7 @@ class Fold:
     def apply(self, position: int, record: Record, chain_before: str) -> str:
         """Fold one record; ``chain_before`` is the chain's digest of everything before it. Returns the verdict."""
         if isinstance(record.body, Genesis):
-            return self._genesis(record.body)
+            return self._genesis(position, record.body)
         if not self.anchored:
             return "void: the beginning of the log is gone"
         self._marks.append((chain_before, self.digest()))
@@ -113,13 +120,13 @@ class Fold:
             self._marks.append((chain_before, self.digest()))
             self.sequence += 1
 
-    def _genesis(self, body: Genesis) -> str:
+    def _genesis(self, position: int, body: Genesis) -> str:
         if self.model.incarnation == body.incarnation:
             return "void: the log has begun already"
         self._begin(body.cluster, body.incarnation)
         self._digest.set("log", "", [body.cluster, body.incarnation])
         self._marks.append(("", ""))
-        self.sequence = 1
+        self.sequence, self.begins = 1, position
         return APPLIED
 
     def _fold(self, record: Record) -> str:
@@ -184,7 +191,10 @@ class Fold:
             return f"void: diverged: chain or state at place {body.base} is another"
         if not self._move_time(body.time_ms):
             return "void: the batch's time jumps ahead"
-        return self._decisions.batch(body, record, self.sequence)
+        verdict = self._decisions.batch(body, record, self.sequence)
+        if verdict.startswith(APPLIED):
+            self._batch_end = self.sequence + 1
+        return verdict
 
 
 def effective_configuration(model: Model) -> dict[str, Any]:

@@ -118,6 +118,8 @@ class Model:
     config_report: ConfigReport = field(default_factory=lambda: ConfigReport(None))
     config_seen: bool = False
     config_accepted: bool = False
+    #: What the last configuration that was accepted is written as.
+    config_text: str = ""
     env: DeviceEnv = field(default_factory=DeviceEnv)
     device_warnings: tuple[str, ...] = ()
 

@@ -26,13 +26,13 @@ _CONFIG_KEY = f"{names.SCHEDULER_CONFIG[0]}/{names.SCHEDULER_CONFIG[1]}"
 _LOCKS = (names.VGPU_NODE_LOCK, names.GPUSHARE_NODE_LOCK)
 
 
-class _Known:
-    """What is known of one object: its uid, the version last folded, and in which term that was."""
+class Known:
+    """What is known of one object: its uid, the version last folded, in which term that was, and the object."""
 
-    __slots__ = ("content", "term", "uid", "version")
+    __slots__ = ("content", "item", "term", "uid", "version")
 
-    def __init__(self, uid: str, version: str, term: int, content: bytes) -> None:
-        self.uid, self.version, self.term, self.content = uid, version, term, content
+    def __init__(self, uid: str, version: str, term: int, content: bytes, item: Json) -> None:
+        self.uid, self.version, self.term, self.content, self.item = uid, version, term, content, item
 
 
 class Observing:
@@ -40,7 +40,7 @@ class Observing:
 
     def __init__(self, model: Model, placing: Placing, digest: Digest) -> None:
         self._model, self._placing, self._digest = model, placing, digest
-        self._known: dict[tuple[str, str], _Known] = {}
+        self._known: dict[tuple[str, str], Known] = {}
         self._gone: set[str] = set()
         self._lists: dict[str, tuple[int, list[str]]] = {}
         self._sequence = 0
@@ -99,9 +99,9 @@ class Observing:
         if old and old.uid != uid:
             self._remove(kind, body.kind, key)
             old = None
-        content = sha256(canonical.trusted(_relevant(body.kind, body.object))).digest()
+        content = content_of(body.kind, body.object)
         changed = old is None or old.content != content
-        self._known[(kind, key)] = _Known(uid, body.version, term, content)
+        self._known[(kind, key)] = Known(uid, body.version, term, content, body.object)
         self._digest.set(kind, key, [uid, body.version, term, content.hex()])
         self._store(body, kind, key, changed)
         return APPLIED
@@ -289,6 +289,11 @@ def pod_part(entry: PodEntry) -> list[Any]:
 def group_part(entry: GroupEntry) -> list[Any]:
     """Return what the digest says of a PodGroup beyond its observation."""
     return [entry.changed_at, entry.first_seen, entry.book.model_dump_json(), entry.attempts]
+
+
+def content_of(kind: str, item: Json) -> bytes:
+    """Return the digest of what a decision may rest on."""
+    return sha256(canonical.trusted(_relevant(kind, item))).digest()
 
 
 def _kind(kind: Any) -> str:
