@@ -9,17 +9,21 @@ when something is fetched from there. The end is asked on a connection of its ow
 connection after another, and the fetching one is nearly always held by a fetch that waits for news. And progress is
 watched: if the end has moved and nothing arrives, the fetching consumer is made anew, since one that got stuck (after
 a broker's restart, say) may stay silent for ever.
+
+Others may write to the topic what we never would. Where the client has nothing to give (the markers of a transaction)
+or cannot read what is there (a header's name that is no text), an empty message stands for it, the same for every
+reader: positions stay without holes, and whoever follows sets it aside.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 from aiokafka.errors import MessageSizeTooLargeError, OffsetOutOfRangeError, RecordTooLargeError
 from aiokafka.producer.message_accumulator import BatchBuilder
 
@@ -31,6 +35,7 @@ _STUCK_AFTER_S: Final = 10.0
 _CLOSING_S: Final = 5.0
 _LOOK_EVERY_S: Final = 0.1
 _PARTITION: Final = 0
+_NOTHING: Final = Message((), b"")
 
 
 class KafkaLog:
@@ -207,16 +212,46 @@ class KafkaLog:
             consumer.seek(self._partition, position)
             self._next = position
         try:
-            found = await consumer.getmany(self._partition, timeout_ms=int(timeout_s * 1000))
+            self._keep(await consumer.getmany(self._partition, timeout_ms=int(timeout_s * 1000)))
+            reached = await consumer.position(self._partition)
         except OffsetOutOfRangeError as error:
             self._next, self._end = -1, 0
             raise OutOfRange(f"position {position} is not on the log: the broker does not hold it") from error
+        except UnicodeDecodeError:
+            await self._step_over(consumer)
+            return
         except TROUBLE as error:
             self._drop_consumer()
             raise self._trouble(error) from error
-        for record in found.get(self._partition, []):
-            self._buffer.append((record.offset, Message(tuple(record.headers), record.value or b"")))
+        self._leave_out(reached)
+
+    def _keep(self, found: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> None:
+        for record in found.get(self._partition, ()):
+            self._leave_out(record.offset)
+            headers = tuple((name, value or b"") for name, value in record.headers)
+            self._buffer.append((record.offset, Message(headers, record.value or b"")))
             self._next = record.offset + 1
+
+    def _leave_out(self, reached: int) -> None:
+        """Let an empty message stand for each position before ``reached`` that nothing came from."""
+        while self._next < reached:
+            self._buffer.append((self._next, _NOTHING))
+            self._next += 1
+
+    async def _step_over(self, consumer: AIOKafkaConsumer) -> None:
+        """Something ahead cannot be read: take what stands before it one by one, and let it out."""
+        now = asyncio.get_running_loop().time
+        deadline = now() + _STUCK_AFTER_S
+        consumer.seek(self._partition, self._next)
+        try:
+            while now() < deadline:
+                self._keep(await consumer.getmany(self._partition, timeout_ms=1000, max_records=1))
+        except UnicodeDecodeError:
+            self._leave_out(self._next + 1)
+            consumer.seek(self._partition, self._next)
+        except TROUBLE as error:
+            self._drop_consumer()
+            raise self._trouble(error) from error
 
     async def _open_consumer(self) -> AIOKafkaConsumer:
         if self._consumer is None:

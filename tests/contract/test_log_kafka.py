@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
 from parts.broker import PASSWORD, USER, Broker
 from parts.topics import delete_before
 
@@ -140,6 +142,74 @@ async def test_every_reader_sees_the_same_order_while_several_write(kafka_broker
     for start in range(0, 120, 4):
         numbers = [int(message.headers[0][1]) for _, message in seen[0][start : start + 4]]
         assert numbers == list(range(numbers[0], numbers[0] + 4)), "an append stands together"
+
+
+# --- what others write to the topic ----------------------------------------------------------------------------------
+
+
+async def foreign(broker: Broker, topic: str, **sent: Any) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=broker.address)
+    await producer.start()
+    await producer.send_and_wait(topic, **sent)
+    await producer.stop()
+
+
+async def test_messages_without_content_are_empty_and_never_a_failure(kafka_broker: Broker, opened: Open) -> None:
+    log = await opened(kafka_broker, new_topic())
+    await foreign(kafka_broker, log._settings.topic, value=None, key=b"k", headers=[("ce_id", None)])
+    await log.append(messages(1, 1))
+    assert await log.read(0) == [(0, Message((("ce_id", b""),), b"")), (1, messages(1, 1)[0])]
+
+
+async def test_markers_of_transactions_are_empty_messages_for_every_reader(kafka_broker: Broker, opened: Open) -> None:
+    log = await opened(kafka_broker, new_topic())
+    producer = AIOKafkaProducer(bootstrap_servers=kafka_broker.address, transactional_id=new_topic())
+    await producer.start()
+    for number in (0, 2):
+        async with producer.transaction():
+            await producer.send_and_wait(log._settings.topic, b"value %d" % number)
+    await producer.stop()
+    whole = [(0, Message((), b"value 0")), (1, Message((), b"")), (2, Message((), b"value 2")), (3, Message((), b""))]
+    assert await read_through(log, 0, 3) == whole
+    assert await log.read(4) == []
+    assert not await log.wait(4, 0.01)
+    assert await (await opened(kafka_broker, log._settings.topic)).read(3) == whole[3:]
+    await log.append(messages(1, 4))
+    assert await log.read(4) == [(4, messages(1, 4)[0])]
+
+
+class NoText(str):
+    """A header's name that is no UTF-8 on the wire."""
+
+    def encode(self, *_: object) -> bytes:
+        return b"\xff\xfe"
+
+
+async def unreadable(broker: Broker, topic: str) -> None:
+    """Write one batch of three messages, the second with a header that the client cannot read."""
+    producer = AIOKafkaProducer(bootstrap_servers=broker.address)
+    await producer.start()
+    batch = producer.create_batch()
+    batch._builder = _DefaultRecordBatchBuilderPy(2, 0, 0, -1, -1, 0, 100_000)
+    for name in ("name", NoText("name"), "name"):
+        batch.append(key=None, value=b"x", timestamp=None, headers=[(name, b"y")])
+    batch.close()
+    await (await producer.send_batch(batch, topic, partition=0))
+    await producer.stop()
+
+
+async def test_a_message_that_cannot_be_read_is_stepped_over_the_same_by_every_reader(
+    kafka_broker: Broker, opened: Open
+) -> None:
+    log = await opened(kafka_broker, new_topic())
+    await log.append(messages(3))
+    await unreadable(kafka_broker, log._settings.topic)
+    await log.append(messages(3, 6))
+    readable, nothing = Message((("name", b"y"),), b"x"), Message((), b"")
+    whole = [*enumerate(messages(3)), (3, readable), (4, nothing), (5, nothing), *enumerate(messages(3, 6), 6)]
+    assert await read_through(log, 0, 8) == whole
+    for start in range(2, 6):
+        assert await read_through(await opened(kafka_broker, log._settings.topic), start, 8) == whole[start:]
 
 
 # --- out of range ----------------------------------------------------------------------------------------------------
