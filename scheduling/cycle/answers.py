@@ -176,16 +176,9 @@ def _gives(plugin: Plugin, answer: str) -> bool:
     return getattr(type(plugin), answer) is not getattr(Plugin, answer)
 
 
-def _number(name: str) -> int | None:
-    """Return the numeric last part of a name of at least three parts."""
-    parts = name.split("-")
-    last = parts[-1]
-    return int(last) if len(parts) >= 3 and last.isascii() and last.isdigit() else None
-
-
 def _compare(left: Task, right: Task) -> int:
     """Compare by the number at the end of the names, else by age, else by uid (section 4.7)."""
-    one, two = _number(left.name), _number(right.name)
+    one, two = left.traits.number, right.traits.number
     if one is not None and two is not None and one != two:
         return -1 if one < two else 1
     first, second = (left.pod.created, left.uid), (right.pod.created, right.uid)

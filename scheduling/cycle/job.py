@@ -106,8 +106,11 @@ class Job:
     ``minimum`` is what the gang needs at least (minMember). ``turn_failed`` is true once an allocate turn of it ended
     without placement (Q-11a). ``refusal`` is why it was not admitted (Q-24a), ``event`` what is recorded for it
     (E-7, E-8, PG-4a). ``held_back`` jobs are not judged by enqueue (PG-4a); ``undone`` ones lose their bound members
-    in this cycle (F-2); of ``deferred`` ones nothing is said, as the pass ended before their turn. ``settled`` ones are
-    kept from an earlier cycle (``cycle.memo``): at rest, unchanged, and with nothing new to say, unless ``touched``.
+    in this cycle (F-2); of ``deferred`` ones nothing is said, as the pass ended before their turn.
+
+    Jobs are kept from cycle to cycle while what they follow from is unchanged and nothing was tried with them, that is
+    unless ``touched`` (``cycle.memo``). ``ordered`` ones have their tasks in order; ``settled`` ones are at rest with
+    nothing new to say.
     ``passed_over`` is the new count of section 9 row 7, None if it stays.
     """
 
@@ -126,6 +129,7 @@ class Job:
     deferred: bool = False
     evicted_ms: int = 0
     passed_over: int | None = None
+    ordered: bool = False
     settled: bool = False
     touched: bool = False
     sums: Sums | None = None
@@ -166,6 +170,17 @@ class Job:
         """Take in a task of the snapshot."""
         self.tasks.append(task)
         self._count(task, 1)
+
+    def begin_again(self, entry: GroupEntry, phase: str) -> None:
+        """Forget what an earlier cycle made of it; nothing was tried with it."""
+        self.entry, self.phase = entry, phase
+        self.turn_failed = self.admitted = self.held_back = self.undone = self.deferred = False
+        self.refusal, self.event, self.evicted_ms, self.passed_over = "", None, 0, None
+        self.failed_roles.clear()
+        for task in self.tasks:
+            task.trial = task.errors = None
+            task.refusal = task.nominated = ""
+            task.promised = False
 
     def set_status(self, task: Task, status: TaskStatus) -> None:
         """Change a task's status, counts included."""

@@ -52,14 +52,13 @@ class Memo:
     columns: NodeColumns | None = None
     reasons: Reasons = field(default_factory=Reasons)
     _last_kind: int = 0
-    _settled: dict[str, tuple[object, Job]] = field(default_factory=dict)
-    _watched: dict[str, tuple[object, Job]] = field(default_factory=dict)
+    _kept: dict[str, tuple[object, Job]] = field(default_factory=dict)
 
     def begin(self, env: DeviceEnv, config: SchedulerConfig, raw: bool) -> None:
         """Begin a cycle; what rests on another configuration is forgotten."""
         if env is not self.env or config is not self.config or raw != self.raw:
             self.env, self.config, self.raw = env, config, raw
-            self.traits, self._settled = {}, {}
+            self.traits, self._kept = {}, {}
             self._forget_classes()
         if len(self.classes) > CLASSES_MAX or len(self.changed) > CHANGES_MAX:
             self._forget_classes()
@@ -132,32 +131,25 @@ class Memo:
             known = self.classes[kind] = PodClass(self.names, self.reasons)
         return known
 
-    def settled(self, key: str, seen: object) -> Job | None:
+    def known(self, key: str, seen: object) -> Job | None:
         """Return a job as an earlier cycle left it, if what it follows from is still the same."""
-        known = self._settled.get(key)
+        known = self._kept.get(key)
         return known[1] if known is not None and not known[1].touched and known[0] == seen else None
 
     def watch(self, job: Job, seen: object) -> None:
-        """Remember what a new job follows from, until the end of the cycle."""
-        self._watched[job.key] = (seen, job)
+        """Remember what a new job follows from."""
+        self._kept[job.key] = (seen, job)
 
-    def end(self, books: Mapping[str, GroupBook]) -> None:
-        """End a cycle: keep the jobs that are at rest and of which it says what was said before."""
-        for key, (_, job) in list(self._settled.items()):
-            if job.touched or key in self._watched or key not in books:
-                del self._settled[key]
-        for key, (seen, job) in self._watched.items():
-            said = books.get(key)
-            if (
-                job.at_rest
-                and not job.touched
-                and not job.admitted
-                and job.phase == job.book.phase
-                and said == job.book
-            ):
-                job.settled = True
-                self._settled[key] = (seen, job)
-        self._watched = {}
+    def end(self, books: Mapping[str, GroupBook], jobs: Mapping[str, Job]) -> None:
+        """End a cycle: keep the jobs that nothing was tried with.
+
+        Those at rest of which it says what was said before need no look at all in the next one.
+        """
+        for key in [key for key, (_, job) in self._kept.items() if job.touched or jobs.get(key) is not job]:
+            del self._kept[key]
+        for job in jobs.values():
+            if not job.settled and job.at_rest and not job.touched and not job.admitted:
+                job.settled = job.phase == job.book.phase and books.get(job.key) == job.book
 
     def _forget_classes(self) -> None:
         self.classes, self.changed, self.columns = {}, [], None

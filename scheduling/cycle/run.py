@@ -38,7 +38,7 @@ def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: in
     undo.undo_stuck(session)
     details = close.Details(session)
     groups = close.groups(session, details)
-    memo.end(groups)
+    memo.end(groups, session.jobs)
     return CycleResult(
         gangs=session.gangs,
         evictions=session.evictions,

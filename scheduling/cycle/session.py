@@ -70,8 +70,9 @@ class Session(Answers):
         """Open the plugins in tier order (AL-2) and put the tasks in order."""
         self.open_plugins(self, self.config, plugins)
         for job in self.jobs.values():
-            if not job.settled:
+            if not job.ordered:
                 job.tasks.sort(key=self.task_order)
+                job.ordered = True
         self.bulk = Bulk(self)
         self.plain = plain_cluster(self)
 

@@ -6,7 +6,7 @@ so on them (PG-3a, PG-3b).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from scheduling.config.model import SchedulerConfig
@@ -50,27 +50,31 @@ def take(model: Model, config: SchedulerConfig, memo: Memo) -> Snapshot:
             continue
         members = [model.pods[uid] for uid in sorted(model.members.get(key, ()))]
         priority = _priority(model, entry, default_class)
-        seen = (entry.group, entry.book, entry.attempts, queue, priority, *map(_seen(model), members))
-        job = memo.settled(key, seen)
+        seen = _seen(model, entry, queue, priority, members)
+        job = memo.known(key, seen)
         if job is None:
             job = Job(key, entry, queue, priority, entry.book.phase or PENDING_PHASE)
             for member in members:
                 job.add(_task(model, job, member, memo))
             memo.watch(job, seen)
+        elif job.settled:
+            job.entry = entry
+        else:
+            job.begin_again(entry, entry.book.phase or PENDING_PHASE)
         snapshot.tasks.update((task.uid, task) for task in job.tasks)
         snapshot.jobs[key] = job
         snapshot.queues.setdefault(queue.name, queue)
     return snapshot
 
 
-def _seen(model: Model) -> Callable[[PodEntry], tuple[object, ...]]:
-    """Return what a job's tasks follow from: a pod as observed and decided, and the cards of its node."""
-
-    def seen(entry: PodEntry) -> tuple[object, ...]:
-        view = model.nodes.get(entry.node)
+def _seen(model: Model, entry: GroupEntry, queue: Queue, priority: int, members: Sequence[PodEntry]) -> list[object]:
+    """Return what a job follows from: the group, its pods as observed and decided, the cards of their nodes."""
+    seen: list[object] = [entry.group, entry.book, entry.attempts, queue, priority]
+    for member in members:
+        node = member.node
+        view = model.nodes.get(node) if node else None
         cards = view.devices.registration if view else None
-        return entry.pod, entry.placement, entry.evicting, entry.lost, cards
-
+        seen += (member.pod, member.placement, member.evicting, member.lost, member.book, cards)
     return seen
 
 

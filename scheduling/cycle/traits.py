@@ -27,7 +27,8 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 class Traits:
     """``asked`` is what its queue is charged before placement (Q-21), ``request`` what a node must have (R-11).
 
-    ``kind`` numbers the class of a plain pod (``cycle.classes``); numbers mean nothing outside of one process.
+    ``kind`` numbers the class of a plain pod (``cycle.classes``); it means nothing outside of one process. ``number``
+    is the one at the end of the pod's name, if that has three parts at least (section 4.7).
     """
 
     request: Vector
@@ -41,6 +42,7 @@ class Traits:
     revocable: bool
     raw: bool = False
     kind: int | None = None
+    number: int | None = None
 
     @property
     def refused(self) -> str:
@@ -100,4 +102,12 @@ def traits_of(pod: Pod, env: DeviceEnv, raw: bool = False) -> Traits:
         preemptable=preemptable(pod.annotations, pod.labels, default=True),
         revocable=_value(pod, names.REVOCABLE_ZONE) == "*" or (marked is not None and as_boolean(marked) is True),
         raw=raw,
+        number=_number(pod.name),
     )
+
+
+def _number(name: str) -> int | None:
+    """Return the numeric last part of a name of at least three parts."""
+    parts = name.split("-")
+    last = parts[-1]
+    return int(last) if len(parts) >= 3 and last.isascii() and last.isdigit() else None

@@ -81,7 +81,7 @@ class NodeDevices:
         """Return the books with this claim; it replaces an older one of the same pod (A-14, A-17)."""
         if self.claims.get(claim.uid) == claim:
             # The same again, on a pod that reads otherwise in what is no matter here.
-            return self._changed({**self.claims, claim.uid: claim}, self.books, self.orphans)
+            return self._changed({**self.claims, claim.uid: claim}, self.books, self.orphans, claim)
         base = self.without_claim(claim.uid)
         books, orphans = dict(base.books), dict(base.orphans)
         for uuid in dict.fromkeys(share.uuid for share in claim.shares):
@@ -90,7 +90,7 @@ class NodeDevices:
                 books[uuid] = books[uuid].with_holders(holders)
             else:
                 orphans[uuid] = in_order((*orphans.get(uuid, ()), *holders))
-        return base._changed({**base.claims, claim.uid: claim}, books, orphans)
+        return base._changed({**base.claims, claim.uid: claim}, books, orphans, claim)
 
     def without_claim(self, uid: str) -> NodeDevices:
         """Return the books without this pod's claim; twice is the same as once (devices/A-16a)."""
@@ -109,9 +109,16 @@ class NodeDevices:
         return self._changed(claims, books, orphans)
 
     def _changed(
-        self, claims: Mapping[str, Claim], books: Mapping[str, Card], orphans: Mapping[str, tuple[Holder, ...]]
+        self,
+        claims: Mapping[str, Claim],
+        books: Mapping[str, Card],
+        orphans: Mapping[str, tuple[Holder, ...]],
+        added: Claim | None = None,
     ) -> NodeDevices:
-        return NodeDevices(self.name, self.env, self.registration, claims, books, orphans, self.node)
+        devices = NodeDevices(self.name, self.env, self.registration, claims, books, orphans, self.node)
+        if self.__dict__.get("faulty") == () and (added is None or not added.fault):
+            devices.__dict__["faulty"] = ()
+        return devices
 
     # --- what is there ----------------------------------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
 The plain definition is ``fitting.judge`` with the scores of all candidates together; beside it stands the class with
 its columns, kept up to date over placements, promises and releases. Node, cards, order, score, reason and detail must
-be equal for every state. The states are generated from seeds: awkward amounts, MIG, exclusivity, spread, choices of cards,
-several containers, unreadable records, cards that are gone, full, tainted and cordoned nodes.
+be equal for every state. The states are generated from seeds: awkward amounts, MIG, exclusivity, spread, choices of
+cards, several containers, unreadable records, cards that are gone, full, tainted and cordoned nodes.
 """
 
 from __future__ import annotations
