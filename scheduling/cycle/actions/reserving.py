@@ -7,8 +7,8 @@ of the action; what becomes free adds up until it fits. It was passed over when 
 in the same cycle: where nobody is placed, nothing is taken from it.
 
 Nothing is kept for a gang that is larger than its queue's share, or that would not fit if all of ours left the
-cluster: that would hold others back for ever (Q-11a). What is kept is tried anew in each cycle, in the order of the queues, so
-two gangs never block each other: the first gets all that it can use.
+cluster: that would hold others back for ever (Q-11a). What is kept is tried anew in each cycle, in the order of the
+queues, so two gangs never block each other: the first gets all that it can use.
 """
 
 from __future__ import annotations
