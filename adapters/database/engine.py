@@ -6,6 +6,8 @@ which tables come about and change, so a new database and an old one end up the 
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from sqlalchemy.pool import StaticPool
 
 from adapters.database.errors import DatabaseError
 
-__all__ = ["DatabaseError", "migrate", "open_database"]
+__all__ = ["DatabaseError", "migrate", "open_database", "set_aside_if_damaged"]
 
 
 def open_database(url: str | Path) -> Engine:
@@ -36,6 +38,32 @@ def open_database(url: str | Path) -> Engine:
         raise DatabaseError(f"database {_named(url)}: {error}") from error
     event.listen(engine, "connect", _tune)
     return _with_whole_transactions(engine)
+
+
+def set_aside_if_damaged(path: Path) -> Path | None:
+    """Move a file away that SQLite cannot read, so that it is made anew; return where it went, None if it is sound.
+
+    Only for what can be rebuilt. Raises DatabaseError if it cannot be moved.
+    """
+    if not path.is_file():
+        return None
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return None
+        found = str(error)
+    if found == "ok":
+        return None
+    aside = path.with_name(f"{path.name}.damaged")
+    try:
+        for end in ("", "-wal", "-shm"):
+            if path.with_name(path.name + end).exists():
+                path.with_name(path.name + end).replace(aside.with_name(aside.name + end))
+    except OSError as error:
+        raise DatabaseError(f"database {path}: damaged ({found}), and cannot be moved away: {error}") from error
+    return aside
 
 
 def _with_whole_transactions(engine: Engine) -> Engine:

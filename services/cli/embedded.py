@@ -21,10 +21,11 @@ from typing import Any
 
 import structlog
 from aiohttp import web
+from sqlalchemy import Engine
 
 from adapters.clock import SystemClock
 from adapters.cluster.http import KubernetesApi, server_configuration
-from adapters.database.engine import open_database
+from adapters.database.engine import open_database, set_aside_if_damaged
 from adapters.database.projector import Projector
 from adapters.log.checkpoints import CheckpointWriter, make_key, read_private
 from adapters.log.follower import Follower
@@ -60,10 +61,14 @@ _GATHER_S = 0.025
 
 @dataclass
 class EmbeddedSystem:
-    """What ``gpuledger up`` runs. ``data`` holds the log and the cluster; ``port`` 0 takes a free one."""
+    """What ``gpuledger up`` runs. ``data`` holds the log and the cluster; ``port`` 0 takes a free one.
+
+    ``database`` is the URL of the read models; empty: a file in ``data``.
+    """
 
     data: Path
     port: int
+    database: str = ""
     driven: list[Driven] = field(default_factory=list)
     server: str = ""
     page: str = ""
@@ -152,9 +157,18 @@ class EmbeddedSystem:
         self.page = _address(runner)
 
     def _start_projector(self) -> None:
-        database = open_database(self.data / DATABASE_FILE)
-        projector = Projector(self.log, database, CLUSTER, threaded=True)
+        projector = Projector(self.log, self._open_database(), CLUSTER, threaded=True)
         self._drive("projector", projector.step, asyncio.sleep, pace_s=_READ_MODELS_S)
+
+    def _open_database(self) -> Engine:
+        """Open the database of the read models; a file that is damaged makes room for a new one."""
+        if self.database:
+            return open_database(self.database)
+        path = self.data / DATABASE_FILE
+        if aside := set_aside_if_damaged(path):
+            told = structlog.get_logger("projector")
+            told.warning("the database is damaged and is made anew from the log", file=str(path), moved_to=str(aside))
+        return open_database(path)
 
     def _direct(self, client: str) -> DirectApi:
         return self.cluster.direct(client, lambda: asyncio.sleep(0))

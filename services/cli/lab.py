@@ -15,7 +15,7 @@ from services.cli import manifests
 from services.cli.embedded import EmbeddedSystem
 from services.cli.labscript import NAMESPACE, STEPS, Check, Step
 from services.cli.labview import LabView
-from services.cli.serving import DEFAULT_PORT, serving
+from services.cli.serving import DEFAULT_PORT, PORT_MAX, serving
 
 _PATIENCE_S = 20.0
 _LOOK_EVERY_S = 0.02
@@ -29,7 +29,9 @@ def lab_folder() -> Path:
 
 def command(
     leave: Annotated[bool, typer.Option("--exit", help="End after the last step; 0 only if every step held.")] = False,
-    port: Annotated[int, typer.Option(help="Port of the embedded API server; 0 takes a free one.")] = DEFAULT_PORT,
+    port: Annotated[
+        int, typer.Option(help="Port of the embedded API server; 0 takes a free one.", min=0, max=PORT_MAX)
+    ] = DEFAULT_PORT,
     data: Annotated[Path | None, typer.Option(help="Folder for log and cluster; by default a new one.")] = None,
 ) -> None:
     """Play lab 8 (one pod, a gang, a gang that must not start, a queue limit) and go on serving until Ctrl-C."""

@@ -8,20 +8,23 @@ from pathlib import Path
 
 import typer
 
+from adapters.database.engine import DatabaseError
 from adapters.log.port import LogError
 from services.cli.embedded import EmbeddedSystem
 from services.cluster.http import PortInUse
 
 DEFAULT_PORT = 8001
+#: The page is served on the port after the API server's.
+PORT_MAX = 65_534
 
 
 @asynccontextmanager
-async def serving(data: Path, port: int) -> AsyncIterator[EmbeddedSystem]:
+async def serving(data: Path, port: int, database: str = "") -> AsyncIterator[EmbeddedSystem]:
     """Run the system while the block runs; exits with 2 and one line if it cannot start."""
-    system = EmbeddedSystem(data, port)
+    system = EmbeddedSystem(data, port, database)
     try:
         await system.start()
-    except (LogError, PortInUse, OSError) as error:
+    except (LogError, PortInUse, DatabaseError, OSError) as error:
         await system.stop()
         typer.echo(f"gpuledger: {error}", err=True)
         raise typer.Exit(2) from error

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from events.canonical import Json
@@ -25,18 +27,35 @@ CREATE TABLE IF NOT EXISTS counter (only INTEGER PRIMARY KEY CHECK (only = 1), v
 _DELETE = "DELETE FROM objects WHERE (api_version, kind, namespace, name) = (?, ?, ?, ?)"
 
 
+class ClusterFileError(OSError):
+    """The cluster's file cannot be used; the text names it and says why."""
+
+
 class SqliteBacking:
-    """A file that holds the present form of every object, and the counter of resource versions."""
+    """A file that holds the present form of every object, and the counter of resource versions.
+
+    Opening and loading raise ClusterFileError; nothing is changed or repaired then.
+    """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA journal_mode=WAL")
-        self._connection.execute("PRAGMA synchronous=NORMAL")
-        self._connection.executescript(_SCHEMA)
+        with self._readable():
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            try:
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                self._connection.execute("PRAGMA synchronous=NORMAL")
+                self._connection.executescript(_SCHEMA)
+            except BaseException:
+                self._connection.close()
+                raise
 
     def load(self) -> tuple[int, list[tuple[Kind, Json]]]:
         """Return the counter and every object of a kind that is still served."""
+        with self._readable():
+            return self._load()
+
+    def _load(self) -> tuple[int, list[tuple[Kind, Json]]]:
         row = self._connection.execute("SELECT version FROM counter").fetchone()
         items: list[tuple[Kind, Json]] = []
         query = "SELECT api_version, kind, object FROM objects ORDER BY api_version, kind, namespace, name"
@@ -64,6 +83,16 @@ class SqliteBacking:
         except sqlite3.Error as error:
             message = f"Internal error occurred: the cluster's file cannot be written: {error}"
             raise Refused(500, "InternalError", message) from error
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, ValueError, TypeError, RecursionError) as error:
+            hint = "put back a copy of the data folder, or begin a new one"
+            raise ClusterFileError(
+                f"{self._path}: the embedded cluster's objects cannot be read: {error}; {hint}"
+            ) from error
 
     def close(self) -> None:
         self._connection.close()

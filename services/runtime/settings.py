@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from events.names import DEVICE_CONFIG, SCHEDULER_CONFIG
 from events.projection import Scope
 
+S = TypeVar("S", bound=BaseSettings)
 _CLUSTER_NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 
 
@@ -95,12 +96,33 @@ def _named(entry: tuple[str, str, str]) -> ConfigMapName:
     return ConfigMapName(namespace=namespace, name=name, key=key)
 
 
-class Settings(BaseSettings):
-    """Everything that can be configured, for every service."""
+class Configured(BaseSettings):
+    """Settings that come from defaults, a file and the environment, the later before the earlier."""
 
     model_config = SettingsConfigDict(
         env_prefix="GPULEDGER_", env_nested_delimiter="__", extra="forbid", frozen=True, validate_default=True
     )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment wins over the file, which is what a caller gives."""
+        return env_settings, init_settings
+
+    def shown(self) -> dict[str, Any]:
+        """Return the effective configuration with every secret masked."""
+        found: dict[str, Any] = json.loads(self.model_dump_json())
+        return found
+
+
+class Settings(Configured):
+    """Everything that can be configured, for every service."""
 
     cluster: str = Field(default="default", pattern=f"^{_CLUSTER_NAME}$")
     clusters: tuple[str, ...] = ()
@@ -120,18 +142,6 @@ class Settings(BaseSettings):
     idle_decision_ms: int = Field(default=1000, ge=1)
     bind_lanes: int = Field(default=16, ge=1, le=256)
     status_interval_s: int = Field(default=10, ge=0)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment wins over the file, which is what a caller gives."""
-        return env_settings, init_settings
 
     @model_validator(mode="after")
     def _consistent(self) -> Settings:
@@ -164,17 +174,17 @@ class Settings(BaseSettings):
         maps = (self.scheduler_config, self.device_config)
         return Scope(self.scheduler_names, tuple((item.namespace, item.name, item.key) for item in maps))
 
-    def shown(self) -> dict[str, Any]:
-        """Return the effective configuration with every secret masked."""
-        found: dict[str, Any] = json.loads(self.model_dump_json())
-        return found
-
 
 def load_settings(path: Path | None = None) -> Settings:
-    """Read the settings from a file (optional) and the environment. Raises SettingsError."""
+    """Read the settings of a service from a file (optional) and the environment. Raises SettingsError."""
+    return load(Settings, path)
+
+
+def load(kind: type[S], path: Path | None = None) -> S:
+    """Read settings of any kind from a file (optional) and the environment. Raises SettingsError."""
     content = _read(path) if path is not None else {}
     try:
-        return Settings(**content)
+        return kind(**content)
     except ValidationError as error:
         where = f"{path}: " if path is not None else ""
         raise SettingsError("\n".join(where + line for line in _lines(error))) from None
