@@ -7,6 +7,8 @@ books, which are values: a node whose books are the same value has the same rows
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from adapters.database import rows
 from adapters.database.rows import Key, Row
 from adapters.database.tables import CommandRow, Decision
@@ -16,10 +18,13 @@ from scheduling.state.fold import APPLIED, Fold
 
 
 class Projection:
-    """Folds records and collects row changes. ``take`` hands them over."""
+    """Folds records and collects row changes. ``take`` hands them over.
 
-    def __init__(self) -> None:
-        self.fold = Fold()
+    It may start from a state; then ``resume`` tells it which commands the tables hold as waiting.
+    """
+
+    def __init__(self, fold: Fold | None = None) -> None:
+        self.fold = fold or Fold()
         self._changes: dict[Key, Row | None] = {}
         self._waiting: dict[str, Row] = {}
         self._views: dict[str, NodeView] = {}
@@ -44,6 +49,10 @@ class Projection:
     def set_aside(self, position: int, reason: str, chain_before: str = "") -> None:
         """A message that is no record changes no row; the fold counts it."""
         self.fold.set_aside(position, reason, chain_before)
+
+    def resume(self, waiting: Iterable[Row]) -> None:
+        """Take over the rows of the commands that wait, as the tables hold them at this place."""
+        self._waiting = {row["id"]: row for row in waiting}
 
     def take(self) -> dict[Key, Row | None]:
         """Return the rows that have changed since the last call (None: to be removed)."""

@@ -18,10 +18,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from adapters.database.engine import DatabaseError, migrate
 from adapters.database.projection import Projection
+from adapters.database.recovery import Note, Recovery
 from adapters.database.rows import Key, Row, clean
-from adapters.database.tables import PROJECTED, Progress, Table
+from adapters.database.tables import PROJECTED, CommandRow, Progress, Table
 from adapters.log.follower import Follower
 from adapters.log.port import Log, OutOfRange
+from events import chain
+from scheduling.state.fold import Fold
+from scheduling.state.snapshot import NotNow
 
 CHUNK: Final = 2_000
 T = TypeVar("T")
@@ -32,22 +36,38 @@ Place: TypeAlias = tuple[int, str]
 
 
 class Projector:
-    """Keeps one cluster's read models. ``threaded`` writes off the event loop's thread.
+    """Keeps one cluster's read models, and its snapshots. ``threaded`` writes off the event loop's thread.
+
+    It folds for itself, so a snapshot of its state holds up nobody's decision. One is taken after the first batch that
+    counts ``snapshot_every`` records behind the last one (0: none); ``note`` is told of one that was not used or taken.
 
     ``step`` raises LogError and DatabaseError; after either the next step goes on where it can.
     """
 
-    def __init__(self, log: Log, engine: Engine, cluster: str, *, threaded: bool = False) -> None:
+    def __init__(
+        self,
+        log: Log,
+        engine: Engine,
+        cluster: str,
+        *,
+        threaded: bool = False,
+        snapshot_every: int = 0,
+        note: Note = lambda _: None,
+    ) -> None:
         self.cluster = cluster
+        self.snapshots = 0
+        self._recovery = Recovery(engine, cluster, note)
+        self._every, self._note, self._snapshot_at = snapshot_every, note, 0
         self._log = log
         self._engine = engine
         self._threaded = threaded
         self._begun = self._migrated = False
         self._begin()
 
-    def _begin(self) -> None:
-        """Stand before the log, with nothing folded."""
-        self.follower = Follower(self._log, Projection())
+    def _begin(self, fold: Fold | None = None, position: int = 0, digest: bytes = chain.GENESIS) -> None:
+        """Stand before the log with nothing folded, or at a snapshot."""
+        self.follower = Follower(self._log, Projection(fold), position=position, digest=digest)
+        self._snapshot_at = position
         self._stored: Row | None = None
         self._written: Place | None = None
         self._attempted: Place | None = None
@@ -63,12 +83,14 @@ class Projector:
             await self._take_up()
         count = await self._advance()
         if self._stored is not None:
-            return self._compare(self._stored)
+            return await self._compare(self._stored)
         if not count and not self._pending and self._written == self._place():
             return False
         self._pending.update(self.follower.state.take())
         if not await self._run(self._write):
             self.rebuild()
+            return True
+        await self._keep_snapshot()
         return True
 
     def rebuild(self) -> None:
@@ -83,20 +105,44 @@ class Projector:
         if stored is None or not first <= stored["position"] <= end:
             self.rebuild()
             return
-        self._begin()
+        found = await self._recovery.fold(self._log, stored["position"]) if self._every else None
+        if found is None:
+            self._begin()
+        else:
+            fold, saved = found
+            self._begin(fold, saved.position, bytes.fromhex(saved.chain))
         self._stored, self._begun = stored, True
 
     async def _advance(self) -> int:
         limit = CHUNK if self._stored is None else min(CHUNK, self._stored["position"] - self.follower.position)
         try:
-            return await self.follower.advance(limit)
+            return await self.follower.advance(limit, self._due if self._every and self._stored is None else None)
         except OutOfRange:
             if self.follower.position:
                 self.rebuild()
             await self.follower.begin_at_front()
             return 0
 
-    def _compare(self, stored: Row) -> bool:
+    def _due(self) -> bool:
+        """Tell whether a snapshot is due and may be taken here."""
+        return self.follower.position - self._snapshot_at >= self._every and self._fold.after_batch
+
+    async def _keep_snapshot(self) -> None:
+        """Take a snapshot if one is due; one that fails costs nothing but a longer rebuild."""
+        if not self._every or not self._due() or self.follower.blocked is not None:
+            return
+        self._snapshot_at = self.follower.position
+        try:
+            await self._run(lambda: self._recovery.save(self._fold, self.follower.position, self.follower.chain))
+            self.snapshots += 1
+        except (NotNow, DatabaseError) as error:
+            self._note(f"no snapshot at {self.follower.position}: {error}")
+
+    @property
+    def _fold(self) -> Fold:
+        return self.follower.state.fold
+
+    async def _compare(self, stored: Row) -> bool:
         """At the place that the tables name: take them over, or make them anew."""
         self.follower.state.take()
         if self.follower.position < stored["position"]:
@@ -104,6 +150,7 @@ class Projector:
         if (self.follower.chain, self.follower.state.fold.digest()) != (stored["chain"], stored["state"]):
             self.rebuild()
             return True
+        self.follower.state.resume(await self._run(self._read_waiting))
         self._stored, self._written = None, self._place()
         return True
 
@@ -113,6 +160,12 @@ class Projector:
     def _read_progress(self) -> Row | None:
         with self._engine.connect() as connection:
             return _progress(connection, self.cluster)
+
+    def _read_waiting(self) -> list[Row]:
+        core = CommandRow.__table__
+        query = select(core).where(core.c.cluster == self.cluster, core.c.result == "waiting")
+        with self._engine.connect() as connection:
+            return [dict(row._mapping) for row in connection.execute(query)]
 
     def _write(self) -> bool:
         """Write the pending rows and the place in one transaction; False if the tables are not as we left them."""

@@ -7,6 +7,7 @@ aside counts for the chain too, and is told to the fold so that it leaves its tr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -62,13 +63,14 @@ class Follower(Generic[F]):
         """The chain's digest before ``position``, in hexadecimal."""
         return self._digest.hex()
 
-    async def advance(self, limit: int = 1000) -> int:
+    async def advance(self, limit: int = 1000, stop: Callable[[], bool] | None = None) -> int:
         """Fold at most ``limit`` messages that are there now and return how many they were. Raises LogError.
 
-        OutOfRange means that the log does not hold the place any more; the follower stays where it is.
+        ``stop`` is asked after each message and may end it there. OutOfRange means that the log does not hold the place
+        any more; the follower stays where it is.
         """
         messages = await self.log.read(self.position, limit)
-        for position, message in messages:
+        for count, (position, message) in enumerate(messages, 1):
             if position < self.position:
                 continue  # given again, as a consumer group does after a rebalance
             found = self._codec.from_message(message)
@@ -78,6 +80,8 @@ class Follower(Generic[F]):
                 self._fold(position, found)
             self._digest = chain.extend(self._digest, message)
             self.position = position + 1
+            if stop is not None and stop():
+                return count
         return len(messages)
 
     async def catch_up(self) -> int:

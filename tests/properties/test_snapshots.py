@@ -1,7 +1,7 @@
 """Design section 3, snapshots: dumped, loaded and folded on, a state is the one that folding everything gives.
 
-Random histories (nodes that come, change and go, gangs, bindings that are refused or lost, configurations good and bad,
-new terms) are folded whole; at every place where a snapshot may be taken one is, and from some of them the rest is folded
+Random histories (nodes that come, change and go, gangs, bindings that are refused or lost, configurations good and
+bad, new terms) are folded whole; a snapshot is taken wherever one may be, and from some of them the rest is folded
 again: every verdict, every decision made again, and the digest at the end are the same.
 """
 
@@ -126,14 +126,14 @@ class Story(History):
         if waiting:
             name = self.chance.choice(waiting)
             command = self.fold.model.commands[name]
-            uid = (command.bind or command.evict).uid  # type: ignore[union-attr]  # a command has one of the two
+            uid = (command.bind or command.evict).uid
             result = self.chance.choice(("applied", "applied", "applied", "refused", "lost", "gone"))
             self.outcome(name, result, uid, str(self.version))
 
     def reopen(self) -> None:
         """Another writer takes a role; a new watcher lists everything."""
         role = self.chance.choice(("watcher", "scheduler", "binder"))
-        self.open(role, time_ms=self.now_ms)  # type: ignore[arg-type]  # one of the roles
+        self.open(role, time_ms=self.now_ms)
         if role == "scheduler":
             self.batches = 0
         if role == "watcher":
