@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from adapters.clock import Clock
+from adapters.clock import Clock, Waiting
 from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi, WatchEvent, WatchStream
 from events.canonical import Json
 from events.kinds import Kind
@@ -77,9 +77,9 @@ class Backoff:
     """Exponential back-off on a clock that is asked, never waited for."""
 
     def __init__(self, clock: Clock, jitter: Callable[[], float] | None, *, first_ms: int = _FIRST_DELAY_MS) -> None:
-        self._clock, self._jitter, self._first_ms = clock, jitter, first_ms
+        self._jitter, self._first_ms = jitter, first_ms
         self._failures = 0
-        self._due_ms = 0
+        self._waiting = Waiting(clock)
 
     @property
     def failures(self) -> int:
@@ -89,17 +89,18 @@ class Backoff:
     @property
     def remaining_ms(self) -> int:
         """How long there is nothing to do, 0 if now is the time."""
-        return max(self._due_ms - self._clock.now_ms(), 0)
+        return self._waiting.remaining_ms
 
     def succeeded(self) -> None:
-        self._failures, self._due_ms = 0, 0
+        self._failures = 0
+        self._waiting.begin(0)
 
     def failed(self) -> None:
         """Put the next attempt off: doubled each time, between half and all of it by jitter."""
         delay = min(self._first_ms << min(self._failures, 16), _LAST_DELAY_MS)
         self._failures += 1
         if self._jitter is not None:
-            self._due_ms = self._clock.now_ms() + delay // 2 + int(self._jitter() * (delay // 2))
+            self._waiting.begin(delay // 2 + int(self._jitter() * (delay // 2)))
 
 
 class Reflector:

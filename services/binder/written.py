@@ -47,7 +47,7 @@ class Pace:
             return False
         if self._rest or written.content is None or written.code != code:
             return True
-        if self.now_ms - written.at_ms >= interval_ms:
+        if not 0 <= self.now_ms - written.at_ms < interval_ms:  # a time ahead is one of before the clock was set back
             return True
         self.held += 1
         return False

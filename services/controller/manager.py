@@ -162,7 +162,8 @@ class ControllerManager:
     def _wake(self) -> None:
         """Mark what has become due."""
         now_ms, work = self._clock.now_ms(), self._work
-        for key in [key for key, parked in work.parked.items() if parked.due_ms <= now_ms]:
+        # What is due later than any back-off lasts was put off before the clock was set back.
+        for key in [key for key, item in work.parked.items() if not 0 < item.due_ms - now_ms <= _BACK_OFF_MS_MAX]:
             work.marked[key] = None
         due = [later for later in work.due if later.due_ms <= now_ms]
         work.due = [later for later in work.due if later.due_ms > now_ms]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal
 
-from adapters.clock import Clock
+from adapters.clock import Clock, Waiting
 from adapters.log.port import LogError
 from adapters.log.writer import TermWriter
 from events.canonical import Json
@@ -36,12 +36,11 @@ class Leadership:
         mode: Literal["active", "shadow"] = "active",
     ) -> None:
         self.writer = writer
-        self._clock = clock
+        self._standing_back = Waiting(clock)
         self._stand_back_ms = stand_back_ms
         self._may_lead = may_lead
         self._mode: Literal["active", "shadow"] = mode
         self._opened_at = -1
-        self._not_before_ms = 0
         self.superseded = 0
         self.failure = ""
 
@@ -64,7 +63,7 @@ class Leadership:
 
     async def _open(self, model: Model, config: Json, incarnation: str) -> Stage:
         named = model.incarnation or incarnation
-        if not named or not self._may_lead() or self._clock.now_ms() < self._not_before_ms:
+        if not named or not self._may_lead() or self._standing_back.remaining_ms:
             return "waiting"
         previous = model.terms.get(self.writer.role, Term()).number
         try:
@@ -79,6 +78,5 @@ class Leadership:
         self.writer.term = 0
         if model.incarnation != self.writer.incarnation:
             return
-        delay = self._stand_back_ms << min(self.superseded, _DOUBLINGS_MAX)
+        self._standing_back.begin(self._stand_back_ms << min(self.superseded, _DOUBLINGS_MAX))
         self.superseded += 1
-        self._not_before_ms = self._clock.now_ms() + delay

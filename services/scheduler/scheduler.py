@@ -32,6 +32,8 @@ IDLE_SHARE: Final = 10
 #: What a batch decides, apart from where and when.
 CONTENT: Final = {"binds", "evictions", "groups", "pods", "promises"}
 TIMES: Final = {"binds": {"__all__": {"members": {"__all__": {"vgpu_time", "predicate_time_ns", "version"}}}}}
+#: What a decision is taken to have lasted at most, should the clock have been set meanwhile.
+_ELAPSED_MAX_MS: Final = 60_000
 
 
 class Observer(Protocol):
@@ -153,7 +155,8 @@ class Scheduler:
         if sequence != self.follower.state.sequence:
             return True
         pause_ms = max(self._idle_ms, IDLE_SHARE * self._elapsed_ms)
-        return self._now() - decided_ms > pause_ms and waits_for_clock(self.model)
+        # A time ahead is one of before the clock was set back.
+        return not 0 <= self._now() - decided_ms <= pause_ms and waits_for_clock(self.model)
 
     def _proposed_before(self, batch: Batch) -> bool:
         """A shadow's batches are proposals that the fold does not apply: the same one is made once (section 7)."""
@@ -181,7 +184,7 @@ class Scheduler:
             batch = await asyncio.to_thread(decide, *arguments)
         else:
             batch = decide(*arguments)
-        self._elapsed_ms = max(self._clock.now_ms() - started, 0)
+        self._elapsed_ms = min(max(self._clock.now_ms() - started, 0), _ELAPSED_MAX_MS)
         if self._observer is not None:
             self._observer.decided(batch, self._elapsed_ms)
         return batch

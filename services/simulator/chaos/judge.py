@@ -208,7 +208,11 @@ class Judge:
             there = [seen.pod for seen in self._seen.values() if seen.pod.group_key == group.key]
             bound = [pod for pod in there if pod.node]
             free = [pod for pod in there if not pod.node and resources.is_best_effort(pod.request)]
-            if bound and len(bound) + len(free) < group.min_member and group.uid not in self.complete:
+            if (
+                not all(pod.finished for pod in bound)
+                and len(bound) + len(free) < group.min_member
+                and group.uid not in self.complete
+            ):
                 yield f"3: PodGroup {group.key}: {len(bound)} of minMember {group.min_member} bound"
 
 

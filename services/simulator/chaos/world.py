@@ -44,6 +44,8 @@ CLUSTER: Final = "chaos"
 ROLES: Final = ("watcher", "scheduler", "binder", "status", "controller", "agents")
 #: Roles of which two processes may live at once.
 DOUBLED: Final = ("watcher", "scheduler", "binder")
+#: As where a group says who may lead.
+STAND_BACK_MS: Final = 2_000
 #: Events kept per kind: so few that a watch that was cut off for long falls out of the window.
 HISTORY: Final = 400
 
@@ -118,18 +120,44 @@ class World:
         return process
 
     def _instance(self, role: str, name: str, log: LogLink, api: ApiLink, clock: SkewedClock) -> object:
+        may = partial(self._may_lead, role, name)
         reader = partial(Follower[Fold], log, Fold(), codec=self.codec)
         if role == "watcher":
-            return Watcher(api, log, clock, CLUSTER, name, incarnation=self._incarnation, jitter=_jitter)
+            return Watcher(
+                api,
+                log,
+                clock,
+                CLUSTER,
+                name,
+                incarnation=self._incarnation,
+                jitter=_jitter,
+                stand_back_ms=STAND_BACK_MS,
+                may_lead=may,
+            )
         if role == "scheduler":
-            return Scheduler(log, clock, CLUSTER, name, follower=reader(), idle_ms=self.plan.setting.idle_ms)
+            return Scheduler(
+                log,
+                clock,
+                CLUSTER,
+                name,
+                follower=reader(),
+                idle_ms=self.plan.setting.idle_ms,
+                stand_back_ms=STAND_BACK_MS,
+                may_lead=may,
+            )
         if role == "binder":
-            return Binder(api, log, reader(), clock, CLUSTER, name, jitter=_jitter)
+            return Binder(
+                api, log, reader(), clock, CLUSTER, name, jitter=_jitter, stand_back_ms=STAND_BACK_MS, may_lead=may
+            )
         if role == "status":
             return StatusWriter(api, reader(), clock)
         if role == "controller":
             return ControllerManager(api, clock, keys=keys.derived, jitter=_jitter)
         return NodeAgents(api, clock, jitter=_jitter)
+
+    def _may_lead(self, role: str, name: str) -> bool:
+        """The group says who may try: at peace the newest, and anybody while nobody can be sure."""
+        return not self.network.calm or self.of(role)[-1].name == name
 
     def _incarnation(self) -> str:
         self._incarnations += 1
