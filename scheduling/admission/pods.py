@@ -7,13 +7,13 @@ from typing import Any
 from events import names
 from events.canonical import Json
 from events.kinds import POD
-from services.cluster.admission.lookup import Lister, denied, notes_of, spec
+from scheduling.admission.lookup import Lister, denied, notes_of, spec
 
 _BUDGETS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 
 
 def admit(verb: str, new: Json | None, old: Json | None, lister: Lister) -> None:
-    """Judge a pod that is created. Raises Refused."""
+    """Judge a pod that is created. Raises Denied."""
     if verb != "create" or new is None or spec(new).get("schedulerName") not in names.SCHEDULER_NAMES:
         return
     given = [key for key in _BUDGETS if key in notes_of(new)]

@@ -9,7 +9,7 @@ from typing import Any
 from events import names
 from events.canonical import Json
 from events.kinds import QUEUE, VOLCANO_JOB
-from services.cluster.admission.lookup import (
+from scheduling.admission.lookup import (
     DEFAULT,
     ROOT,
     Lister,
@@ -27,7 +27,7 @@ from services.cluster.admission.lookup import (
     topology_problem,
     whole,
 )
-from services.cluster.admission.policies import problem_of_policies
+from scheduling.admission.policies import problem_of_policies
 
 PLUGINS = ("env", "svc", "ssh")
 _MAX_RETRY = 3
@@ -36,7 +36,7 @@ _NAME_MAX = 63  # a pod's name is its hostname
 
 
 def admit(verb: str, new: Json | None, old: Json | None, lister: Lister) -> None:
-    """Complete and judge a VolcanoJob. Raises Refused."""
+    """Complete and judge a VolcanoJob. Raises Denied."""
     if new is None or verb not in ("create", "update"):
         return
     if verb == "create":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from events import names
 from events.canonical import Json
 from events.kinds import POD_GROUP, QUEUE
-from services.cluster.admission.lookup import (
+from scheduling.admission.lookup import (
     DEFAULT,
     Lister,
     denied,
@@ -24,7 +24,7 @@ from services.cluster.admission.lookup import (
 
 
 def admit(verb: str, new: Json | None, old: Json | None, lister: Lister) -> None:
-    """Complete and judge a PodGroup. Raises Refused."""
+    """Complete and judge a PodGroup. Raises Denied."""
     if new is None or verb not in ("create", "update"):
         return
     wanted = section(new, "spec")

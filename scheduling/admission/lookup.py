@@ -6,7 +6,6 @@ from typing import Any, Protocol
 
 from events.canonical import Json
 from events.kinds import NAMESPACE, QUEUE, Kind
-from services.cluster.refusal import Refused, resource_of
 
 ROOT, DEFAULT = "root", "default"
 
@@ -61,15 +60,23 @@ def section(item: Json, key: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def denied(kind: Kind, message: str) -> Refused:
-    """Return the refusal of an admission check, in the form that clients know from webhooks."""
-    webhook = f"validate{kind.name.lower()}.volcano.sh"
-    return Refused(403, "Forbidden", f'admission webhook "{webhook}" denied the request: {message}')
+class Denied(Exception):
+    """What is written is refused; ``webhook`` is the name of the check, as clients know it."""
+
+    def __init__(self, webhook: str, message: str) -> None:
+        super().__init__(message)
+        self.webhook, self.message = webhook, message
+
+
+def denied(kind: Kind, message: str) -> Denied:
+    """Return the refusal of what is written of a kind."""
+    return Denied(f"validate{kind.name.lower()}.volcano.sh", message)
 
 
 def missing(kind: Kind, name: str) -> str:
     """Return the words of the API server for an object that is not there."""
-    return f'{resource_of(kind)} "{name}" not found'
+    resource = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+    return f'{resource} "{name}" not found'
 
 
 def queue_named(lister: Lister, name: str) -> Json | None:

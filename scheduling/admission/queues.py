@@ -9,8 +9,7 @@ from typing import Any
 from events.canonical import Json
 from events.kinds import QUEUE
 from scheduling import quantity
-from scheduling.resources import ordered
-from services.cluster.admission.lookup import (
+from scheduling.admission.lookup import (
     DEFAULT,
     ROOT,
     Lister,
@@ -28,6 +27,7 @@ from services.cluster.admission.lookup import (
     text,
     whole,
 )
+from scheduling.resources import ordered
 
 _STATES = ("Open", "Closed")
 _DEPTH_MAX = 5
@@ -36,7 +36,7 @@ _UNLIMITED_AT_ZERO = ("cpu", "memory")  # in a capability (Q-10)
 
 
 def admit(verb: str, new: Json | None, old: Json | None, lister: Lister, *, check_allocated_pods: bool = False) -> None:
-    """Complete and judge a queue. Raises Refused."""
+    """Complete and judge a queue. Raises Denied."""
     if verb == "delete":
         if old is not None:
             _may_go(old, lister, check_allocated_pods)
