@@ -51,9 +51,9 @@ _TOPOLOGY_TIER = "volcano.sh/network-topology-highest-tier"
 
 
 def reconcile_pod(world: World, ref: Ref, schedulers: Collection[str]) -> list[Action]:
-    """Give a pod of ours its PodGroup (AS-3)."""
+    """Give a pod of ours its PodGroup (AS-3); an empty name is none."""
     pod = world.at(ref)
-    if pod is None or not _is_ours(pod, schedulers) or names.GROUP_NAME in notes_of(pod):
+    if pod is None or not _is_ours(pod, schedulers) or notes_of(pod).get(names.GROUP_NAME):
         return []
     if deleting(pod) or phase_of(pod) in ("Succeeded", "Failed"):
         return []
@@ -94,7 +94,7 @@ def _is_current(pod: Json, owner: Json, schedulers: Collection[str]) -> bool:
         return False
     named = notes_of(pod).get(names.GROUP_NAME)
     mine = mapping(controller_of(pod)).get("uid") == uid_of(owner)
-    return mine and named in (None, f"podgroup-{uid_of(owner)}")
+    return mine and named in (None, "", f"podgroup-{uid_of(owner)}")
 
 
 def _align(group: Json, wanted: Json) -> list[Action]:
