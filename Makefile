@@ -7,7 +7,7 @@ SOURCES := events scheduling adapters services migrations tests benchmarks
 # Parts that were fetched or built for the tests.
 export PATH := $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/gpuledger/bin:$(PATH)
 
-.PHONY: setup parts check test run lock clean
+.PHONY: setup parts check test chaos soak mutants catalogue run lock clean
 
 setup: $(STAMP)
 
@@ -30,8 +30,24 @@ test: check ## FAST=1: without real parts and long simulations, in under three m
 else
 test: check parts ## Everything that CI runs
 	$(PY) -m pytest
+	$(MAKE) chaos
 	$(PY) -m services.simulator.report tests/scenarios/field tests/scenarios/oracle tests/scenarios/own
 endif
+
+# Fresh seeds at every commit: its hash says where they begin, so that seed and commit give the run again.
+CHAOS_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))
+
+chaos: setup ## 200 fresh seeds of the simulation with faults
+	$(VENV)/bin/gpuledger simulate --chaos --seeds 200 --steps 1500 --seed $(CHAOS_SEED)
+
+soak: setup ## 5,000 fresh seeds; what fails is reduced and kept
+	$(VENV)/bin/gpuledger simulate --chaos --seeds 5000 --steps 1500 --seed $(CHAOS_SEED) --keep tests/simulation/seeds
+
+mutants: setup ## Planted faults: each must be caught by the simulation
+	$(PY) -m pytest tests/simulation/mutants
+
+catalogue: setup ## Write the catalogue of record types anew
+	$(PY) -m adapters.log.catalogue docs/events
 
 run: setup ## The lab on the embedded cluster; ARGS=--exit ends after the last step
 	$(VENV)/bin/gpuledger lab $(ARGS)
