@@ -177,7 +177,21 @@ async def build_controller(process: Process) -> None:
         observer=ControllerMetrics(process.metrics.registry),
     )  # fmt: skip
     process.at_end(manager.close)
+    if settings.webhook.enabled:
+        await _serve_webhook(process)
     process.drive("controller", manager.step, process.watch_news(lambda: manager.reflectors))
+
+
+async def _serve_webhook(process: Process) -> None:
+    """Serve the write checks beside the controllers."""
+    from services.controller.webhook import Certificates, serve
+
+    given = process.settings.webhook
+    certificates = Certificates(given.cert_file, given.key_file)
+    api = await process.connect()
+    end, _ = await serve(api, given.host, given.port, certificates, check_allocated_pods=given.check_allocated_pods)
+    process.at_end(end)
+    process.drive("webhook", certificates.step, asyncio.sleep)
 
 
 def _position_of(follower: Follower[Fold]) -> Callable[[], int]:

@@ -69,6 +69,20 @@ class ControllerSettings(_Section):
     garbage: bool = False
 
 
+class WebhookSettings(_Section):
+    """The admission webhook that the controller's process serves, over TLS. Off where Volcano's own admission runs.
+
+    ``check_allocated_pods``: a queue that holds pods may not be deleted.
+    """
+
+    enabled: bool = False
+    host: str = "0.0.0.0"
+    port: int = Field(default=8443, ge=0, le=65535)
+    cert_file: str = ""
+    key_file: str = ""
+    check_allocated_pods: bool = False
+
+
 class LogSettings(_Section):
     """Where the log is: SQLite in a file, or Kafka."""
 
@@ -134,6 +148,7 @@ class Settings(Configured):
     kafka: KafkaSettings = KafkaSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
     controllers: ControllerSettings = ControllerSettings()
+    webhook: WebhookSettings = WebhookSettings()
     http: HttpSettings = HttpSettings()
     database: SecretStr = SecretStr("")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -150,6 +165,8 @@ class Settings(Configured):
         plaintext = self.kafka.protocol == "PLAINTEXT" and not self.kafka.plaintext_anywhere
         if self.log.home == "kafka" and plaintext and not _on_loopback(self.kafka.servers):
             raise ValueError("kafka.protocol: PLAINTEXT is refused off loopback, use SASL_SSL or SSL")
+        if self.webhook.enabled and not (self.webhook.cert_file and self.webhook.key_file):
+            raise ValueError("webhook: cert_file and key_file must be set when it is enabled")
         if not self.scheduler_names:
             raise ValueError("scheduler_names: must name at least one")
         for name in self.clusters:
