@@ -27,11 +27,10 @@ from adapters.clock import SystemClock
 from adapters.cluster.http import KubernetesApi, server_configuration
 from adapters.database.engine import open_database, set_aside_if_damaged
 from adapters.database.projector import Projector
+from adapters.database.recovery import Recovery
 from adapters.log.checkpoints import CheckpointWriter, make_key, read_private
-from adapters.log.follower import Follower
 from adapters.log.sqlite import SqliteLog
 from events.canonical import Json
-from scheduling.state.fold import Fold
 from scheduling.state.model import Model
 from services.binder.binder import Binder
 from services.binder.status import StatusWriter
@@ -41,9 +40,10 @@ from services.cluster.cluster import EmbeddedCluster
 from services.cluster.direct import DirectApi
 from services.cluster.nodeagent import NodeAgents
 from services.controller.manager import ControllerManager
-from services.runtime.driving import Driven, News, SharedNews, WatchNews, drive
+from services.runtime.driving import GATHER_S, READ_MODELS_S, STATUS_S, Driven, News, SharedNews, WatchNews, drive
 from services.runtime.metrics import MeteredLog, Metrics
 from services.scheduler.scheduler import Scheduler
+from services.watcher.beginning import remembered
 from services.watcher.watcher import Watcher
 
 CLUSTER = "embedded"
@@ -52,11 +52,8 @@ DATABASE_FILE = "gpuledger.db"
 CHECKPOINT_KEY = "checkpoint.key"
 CHECKPOINTS = "checkpoints.jsonl"
 _BIND_LANES = 8
-#: Read models may be a second old, and status a moment: larger steps cost the others less.
-_READ_MODELS_S = 1.0
-_STATUS_S = 0.25
-#: What watches bring within this time is worked off together.
-_GATHER_S = 0.025
+#: A snapshot is taken after so many records: what a start has to read on is about as much.
+SNAPSHOT_EVERY = 10_000
 
 
 @dataclass
@@ -88,6 +85,8 @@ class EmbeddedSystem:
         runner = await self.cluster.serve(self.port)
         self._closers.append(runner.cleanup)
         self.server = _address(runner)
+        self._engine = self._open_database()
+        self._recovery = Recovery(self._engine, CLUSTER, _not_used)
         await self._start_agents()
         await self._start_controllers()
         await self._start_watcher()
@@ -157,8 +156,10 @@ class EmbeddedSystem:
         self.page = _address(runner)
 
     def _start_projector(self) -> None:
-        projector = Projector(self.log, self._open_database(), CLUSTER, threaded=True)
-        self._drive("projector", projector.step, asyncio.sleep, pace_s=_READ_MODELS_S)
+        projector = Projector(
+            self.log, self._engine, CLUSTER, threaded=True, snapshot_every=SNAPSHOT_EVERY, note=_not_used
+        )
+        self._drive("projector", projector.step, asyncio.sleep, pace_s=READ_MODELS_S)
 
     def _open_database(self) -> Engine:
         """Open the database of the read models; a file that is damaged makes room for a new one."""
@@ -186,23 +187,24 @@ class EmbeddedSystem:
     async def _start_agents(self) -> None:
         agents = self.agents = NodeAgents(self._direct("node agents"), self._clock, jitter=random.random)
         self._closers.append(agents.close)
-        self._drive("node agents", agents.step, self._watch_news(lambda: agents.reflectors), pace_s=_GATHER_S)
+        self._drive("node agents", agents.step, self._watch_news(lambda: agents.reflectors), pace_s=GATHER_S)
 
     async def _start_controllers(self) -> None:
         manager = ControllerManager(self._direct("controller"), self._clock, jitter=random.random)
         self._closers.append(manager.close)
-        self._drive("controller", manager.step, self._watch_news(lambda: manager.reflectors), pace_s=_GATHER_S)
+        self._drive("controller", manager.step, self._watch_news(lambda: manager.reflectors), pace_s=GATHER_S)
 
     async def _start_watcher(self) -> None:
         watcher = self.watcher = Watcher(
             await self.client(), self.log, self._clock, CLUSTER, _writer_id(),
             incarnation=lambda: uuid.uuid4().hex[:8], jitter=random.random,
+            start=lambda: remembered(self._recovery, self.log), covered=self._recovery.covers,
         )  # fmt: skip
         self._closers.append(watcher.close)
-        self._drive("watcher", watcher.step, self._watch_news(lambda: watcher.reflectors), pace_s=_GATHER_S)
+        self._drive("watcher", watcher.step, self._watch_news(lambda: watcher.reflectors), pace_s=GATHER_S)
 
     async def _start_scheduler(self) -> None:
-        self.state = Follower(self.log, Fold())
+        self.state = await self._recovery.follower(self.log)
         scheduler = self.scheduler = Scheduler(
             self.log, self._clock, CLUSTER, _writer_id(), follower=self.state, threaded=True, idle_ms=1_000,
             observer=self.metrics,
@@ -217,7 +219,12 @@ class EmbeddedSystem:
         )  # fmt: skip
         self._drive_on_log("binder", binder.step)
         status = StatusWriter(api, self.state, self._clock, parallel=_BIND_LANES)
-        self._drive_on_log("status writer", status.step, pace_s=_STATUS_S)
+        self._drive_on_log("status writer", status.step, pace_s=STATUS_S)
+
+
+def _not_used(why: str) -> None:
+    """A snapshot that is not used, or not taken, costs time and nothing else."""
+    structlog.get_logger("snapshots").warning("a snapshot was left out", why=why)
 
 
 def _writer_id() -> str:

@@ -15,7 +15,7 @@ import sys
 import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 import yaml
@@ -23,12 +23,16 @@ import yaml
 from adapters.cluster.port import ApiUnknown
 from adapters.database.errors import DatabaseError
 from adapters.log.follower import Follower
-from adapters.log.port import LogError
+from adapters.log.port import Log, LogError
 from scheduling.state.fold import Fold
 from scheduling.state.model import Model
 from services.runtime import logging
+from services.runtime.driving import GATHER_S, READ_MODELS_S, STATUS_S, SharedNews
 from services.runtime.process import Process
 from services.runtime.settings import Settings, SettingsError, load_settings
+
+if TYPE_CHECKING:
+    from adapters.database.recovery import Recovery
 
 #: A superseded one tries again soon: whether it may is the group's to say.
 _STAND_BACK_MS: Final = 1_000
@@ -96,18 +100,22 @@ def _refuse(text: str) -> None:
 
 async def build_watcher(process: Process) -> None:
     """Drive the watcher of the cluster."""
+    from services.watcher.beginning import remembered
     from services.watcher.watcher import Watcher
 
     settings = process.settings
+    recovery = _recovery(process, settings.cluster)
     api, log = await process.connect(), await process.open_log(settings.cluster)
     may = process.join(f"gpuledger-watcher.{settings.cluster}", [settings.cluster])
     service = Watcher(
         api, log, process.clock, settings.cluster, process.writer_id(),
         incarnation=lambda: uuid.uuid4().hex[:8], scope=settings.scope, jitter=random.random,
         stand_back_ms=_STAND_BACK_MS, may_lead=may(settings.cluster), config=settings.shown(),
+        start=(lambda: remembered(recovery, log)) if recovery else None,
+        covered=recovery.covers if recovery else None,
     )  # fmt: skip
     process.at_end(service.close)
-    process.drive("watcher", service.step, process.watch_news(lambda: service.reflectors))
+    process.drive("watcher", service.step, process.watch_news(lambda: service.reflectors), pace_s=GATHER_S)
 
 
 async def build_scheduler(process: Process) -> None:
@@ -124,7 +132,8 @@ async def build_scheduler(process: Process) -> None:
     services: dict[str, Scheduler] = {}
     for cluster, log in logs.items():
         service = services[cluster] = Scheduler(
-            log, process.clock, cluster, process.writer_id(), threaded=True, mode=settings.mode,
+            log, process.clock, cluster, process.writer_id(), follower=await _start(process, log, cluster),
+            threaded=True, mode=settings.mode,
             idle_ms=settings.idle_decision_ms, stand_back_ms=_STAND_BACK_MS, may_lead=may(cluster),
             observer=process.metrics,
         )  # fmt: skip
@@ -143,25 +152,30 @@ async def build_binder(process: Process) -> None:
     settings = process.settings
     cluster = settings.cluster
     api = await process.connect()
-    log, status_log = await process.open_log(cluster), await process.open_log(cluster)
+    log = await process.open_log(cluster)
+    follower = await _start(process, log, cluster)
     may = process.join(f"gpuledger-binder.{cluster}", [cluster])
     service = Binder(
-        api, log, Follower(log, Fold()), process.clock, cluster, process.writer_id(), parallel=settings.bind_lanes,
+        api, log, follower, process.clock, cluster, process.writer_id(), parallel=settings.bind_lanes,
         jitter=random.random, pause=asyncio.sleep, stand_back_ms=_STAND_BACK_MS, may_lead=may(cluster),
     )  # fmt: skip
-    process.drive("binder", service.step, process.log_news(log, _position_of(service.follower)))
+    news = SharedNews(log, _position_of(follower))
+    process.drive("binder", news.around(service.step), news)
     status = StatusWriter(
-        api, Follower(status_log, Fold()), process.clock, parallel=settings.bind_lanes,
+        api, follower, process.clock, parallel=settings.bind_lanes,
         interval_ms=settings.status_interval_s * 1000, leads=lambda: service.leading,
     )  # fmt: skip
-    process.drive("status writer", status.step, process.log_news(status_log, _position_of(status.follower)))
+    process.drive("status writer", status.step, _a_moment, pace_s=STATUS_S)
     if url := settings.database.get_secret_value():
         from adapters.database.engine import open_database
         from adapters.database.projector import Projector
 
         own = await process.open_log(cluster)
-        projector = Projector(own, open_database(url), cluster, threaded=True)
-        process.drive("projector", projector.step, process.log_news(own, lambda: projector.follower.position))
+        projector = Projector(
+            own, open_database(url), cluster, threaded=True, snapshot_every=settings.snapshot_every, note=process.note
+        )
+        followed = process.log_news(own, lambda: projector.follower.position)
+        process.drive("projector", projector.step, followed, pace_s=READ_MODELS_S)
 
 
 async def build_controller(process: Process) -> None:
@@ -179,7 +193,34 @@ async def build_controller(process: Process) -> None:
     process.at_end(manager.close)
     if settings.webhook.enabled:
         await _serve_webhook(process)
-    process.drive("controller", manager.step, process.watch_news(lambda: manager.reflectors))
+    process.drive("controller", manager.step, process.watch_news(lambda: manager.reflectors), pace_s=GATHER_S)
+
+
+def _recovery(process: Process, cluster: str) -> Recovery | None:
+    """Return the snapshots of a cluster, None without a database. Raises DatabaseError for a bad URL."""
+    url = process.settings.database.get_secret_value()
+    if not url:
+        return None
+    from adapters.database.engine import open_database
+    from adapters.database.recovery import Recovery
+
+    return Recovery(open_database(url), cluster, process.note)
+
+
+async def _start(process: Process, log: Log, cluster: str) -> Follower[Fold]:
+    """Return a follower that stands at a snapshot and has read on from it, or before the log."""
+    recovery = _recovery(process, cluster)
+    while recovery is not None:
+        try:
+            return await recovery.follower(log)
+        except LogError as error:
+            process.note(f"the log cannot be read, will try again: {error}")
+            await asyncio.sleep(1.0)
+    return Follower(log, Fold())
+
+
+async def _a_moment(_: float) -> None:
+    """No news of its own: the status writer looks at its pace at what the binder, and it, have folded."""
 
 
 async def _serve_webhook(process: Process) -> None:

@@ -21,6 +21,12 @@ from adapters.log.port import Log, LogError, OutOfRange
 
 News = Callable[[float], Awaitable[None]]
 
+#: Read models may be a second old, and status a moment: larger steps cost the others less.
+READ_MODELS_S: Final = 1.0
+STATUS_S: Final = 0.25
+#: What watches bring within this time is worked off together.
+GATHER_S: Final = 0.025
+
 _PAUSE_FIRST_S: Final = 0.2
 _PAUSE_LAST_S: Final = 10.0
 _REST_LAST_S: Final = 0.2

@@ -71,11 +71,11 @@ class Process:
             await self._end()
             beating.cancel()
 
-    def drive(self, name: str, step: Callable[[], Awaitable[bool]], news: News, idle_s: float = 1.0) -> None:
-        """Step a service from now on."""
+    def drive(self, name: str, step: Callable[[], Awaitable[bool]], news: News, *, pace_s: float = 0.0) -> None:
+        """Step a service from now on; after each step it rests as long as that took, and ``pace_s`` at least."""
         service = Driven(name)
         self.driven.append(service)
-        running = drive(service, step, news, idle_s, ended=self._stop.is_set)
+        running = drive(service, step, news, pace_s=pace_s, rests=True, ended=self._stop.is_set)
         self._tasks.append(asyncio.create_task(running, name=name))
 
     def watch_news(self, reflectors: Callable[[], Sequence[Any]]) -> News:
@@ -88,6 +88,10 @@ class Process:
     def log_news(log: Log, position: Callable[[], int]) -> News:
         """Return the news of a log that only this service reads."""
         return LogNews(log, position)
+
+    def note(self, text: str) -> None:
+        """Say something that costs time and nothing else."""
+        self._log.warning(text)
 
     def at_end(self, close: Callable[[], Awaitable[Any]]) -> None:
         """Close something when the process ends, before what was opened earlier."""

@@ -64,6 +64,10 @@ class Stack:
         process.terminate()
         return process.wait(timeout=30)
 
+    def pids(self) -> dict[str, int]:
+        """Return the process id of each process."""
+        return {name: process.pid for name, process in self._processes.items()}
+
     def ended(self) -> list[str]:
         """Return the processes that have ended by themselves, which none should."""
         return [name for name, process in self._processes.items() if process.poll() is not None]
