@@ -2,14 +2,15 @@
 
     python benchmarks/embedded_latency.py [--rates 1,50,200] [--seconds 15] [--nodes 20]
 
-``gpuledger up`` runs as a process of its own; this one creates pods at an even rate through the HTTP API and watches for
-``spec.nodeName``. Printed per rate: how many were bound, p50, p99 and the greatest time in milliseconds.
+``gpuledger up`` runs as a process of its own; this one creates pods at an even rate through the HTTP API and watches
+for ``spec.nodeName``. Printed per rate: how many were bound, p50, p99 and the greatest time in milliseconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import re
 import subprocess
 import sys
@@ -40,7 +41,10 @@ def pod(name: str) -> dict[str, object]:
     limits = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "100"}
     return {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulerName": "gpuledger", "containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}]},
+        "spec": {
+            "schedulerName": "gpuledger",
+            "containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}],
+        },
     }  # fmt: skip
 
 
@@ -70,10 +74,8 @@ async def measure(api: KubernetesApi, rate: int, seconds: int, label: str) -> li
         creating.add(task)
         task.add_done_callback(creating.discard)
     await asyncio.gather(*creating)
-    try:
+    with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(following, 120)
-    except TimeoutError:
-        pass
     await stream.close()
     return sorted(took.values())
 
@@ -95,7 +97,8 @@ async def main(rates: list[int], seconds: int, nodes: int) -> None:
                 await api.create(NODE, node(index))
             took = await measure(api, rate, seconds, f"r{rate}")
             print(
-                f"{rate:4d} pods/s for {seconds} s on {nodes} nodes of {_CARDS} cards: {len(took)} of {rate * seconds} bound, "
+                f"{rate:4d} pods/s for {seconds} s on {nodes} nodes of {_CARDS} cards: "
+                f"{len(took)} of {rate * seconds} bound, "
                 f"p50 {percentile(took, 50):.0f} ms, p99 {percentile(took, 99):.0f} ms, max {took[-1]:.0f} ms",
                 flush=True,
             )

@@ -111,21 +111,47 @@ def _history(pods: int, nodes: int) -> list[Message]:
     return writer.messages
 
 
+def _member(index: int, place: int, nodes: int) -> Member:
+    return Member(
+        n=place,
+        namespace="team",
+        name=f"pod-{index}",
+        uid=f"p{index}",
+        version="1",
+        node=f"node-{index % nodes:05d}",
+        node_uid=f"n{index % nodes}",
+        allocation=f"GPU-{index % nodes:05d}-{index // nodes % 8},NVIDIA,1000,5:",
+        vgpu_time=1,
+    )
+
+
+def _outcome(index: int, command: str, nodes: int) -> Outcome:
+    return Outcome(
+        command=command,
+        verb="bind",
+        namespace="team",
+        name=f"pod-{index}",
+        uid=f"p{index}",
+        result="applied",
+        node=f"node-{index % nodes:05d}",
+        version="9",
+        time_ms=_START_MS,
+    )
+
+
 def _decide(writer: _Writer, chosen: range, nodes: int, number: int) -> None:
     base, state = writer.fold.mark()
     binds = [
-        BindCommand(group=f"team/podgroup-p{index}", group_uid=f"g{index}", members=[Member(
-            n=place, namespace="team", name=f"pod-{index}", uid=f"p{index}", version="1", node=f"node-{index % nodes:05d}",
-            node_uid=f"n{index % nodes}", allocation=f"GPU-{index % nodes:05d}-{index // nodes % 8},NVIDIA,1000,5:", vgpu_time=1)])
+        BindCommand(group=f"team/podgroup-p{index}", group_uid=f"g{index}", members=[_member(index, place, nodes)])
         for place, index in enumerate(chosen)
-    ]  # fmt: skip
-    batch = Batch(
-        batch=number, base=base, chain=writer.digest.hex(), state=state, time_ms=_START_MS, engine="e", binds=binds
+    ]
+    chain_here = writer.digest.hex()
+    writer.say(
+        "scheduler",
+        Batch(batch=number, base=base, chain=chain_here, state=state, time_ms=_START_MS, engine="e", binds=binds),
     )
-    writer.say("scheduler", batch)
     for place, index in enumerate(chosen):
-        writer.say("binder", Outcome(command=f"c/i/1.{number}/{place}", verb="bind", namespace="team", name=f"pod-{index}",
-                                     uid=f"p{index}", result="applied", node=f"node-{index % nodes:05d}", version="9", time_ms=_START_MS))  # fmt: skip
+        writer.say("binder", _outcome(index, f"c/i/1.{number}/{place}", nodes))
 
 
 def _fold(messages: list[Message]) -> str:
