@@ -24,6 +24,22 @@ def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: in
         return close.without_configuration(model, messages.no_configuration(model.config_report.errors))
     memo = memo or Memo()
     memo.forget(model.pods)
+    session = acted(model, time_ms, memo, placements_max)
+    details = close.Details(session)
+    groups = close.groups(session, details)
+    memo.end(groups, session.jobs)
+    return CycleResult(
+        gangs=session.gangs,
+        evictions=session.evictions,
+        groups=groups,
+        pods=close.pods(session, details),
+        promises=promises.standing(session),
+        search_start=session.search_start,
+    )
+
+
+def acted(model: Model, time_ms: int, memo: Memo, placements_max: int | None = None) -> Session:
+    """Return the session of a cycle after its actions: what was decided, and what was tried."""
     config = model.config or _DEFAULT
     session = Session(model, config, snapshot.take(model, config, memo), time_ms, memo, placements_max)
     session.open(PLUGINS)
@@ -36,14 +52,4 @@ def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: in
     evict_leaving(session)
     promises.drop_hopeless(session)
     undo.undo_stuck(session)
-    details = close.Details(session)
-    groups = close.groups(session, details)
-    memo.end(groups, session.jobs)
-    return CycleResult(
-        gangs=session.gangs,
-        evictions=session.evictions,
-        groups=groups,
-        pods=close.pods(session, details),
-        promises=promises.standing(session),
-        search_start=session.search_start,
-    )
+    return session
