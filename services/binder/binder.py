@@ -187,6 +187,9 @@ class Binder:
             return Answer(None, waits_for=str(error))
         if version:
             self._bindings.use_version(command.id, version)
+            # As after a conflict: a version is only good for a command that still stands after it was read.
+            if not await self._stands(command.id):
+                return Answer(None, acted=False)
         return await self._bindings.carry_out(command, command.bind)
 
     def _backoff(self, command: Command) -> Backoff:
