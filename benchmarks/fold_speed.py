@@ -164,6 +164,15 @@ def _fold(messages: list[Message]) -> str:
     return fold.digest()
 
 
+def _digests(messages: list[Message]) -> list[str]:
+    """The chain's digest before each message."""
+    found, digest = [], chain.GENESIS
+    for message in messages:
+        found.append(digest.hex())
+        digest = chain.extend(digest, message)
+    return found
+
+
 def _decoded(messages: list[Message]) -> Iterator[Record]:
     for message in messages:
         record = CODEC.from_message(message)
@@ -180,10 +189,11 @@ def main(pods: int, nodes: int) -> None:
     started = time.process_time()
     records = list(_decoded(messages))
     decoded = time.process_time() - started
+    digests = _digests(messages)
     started = time.process_time()
     fold = Fold()
     for position, record in enumerate(records):
-        fold.apply(position, record, "")
+        fold.apply(position, record, digests[position])
     applied = time.process_time() - started
     started = time.process_time()
     _fold(messages)
