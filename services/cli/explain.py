@@ -19,6 +19,7 @@ from adapters.log.port import Log
 from events import names
 from events.canonical import Json
 from events.codec import format_time
+from scheduling import reasons
 from scheduling.devices.arguments import rule_id
 from scheduling.devices.cards import Holder
 from scheduling.remedies import ahead, least_change
@@ -26,6 +27,9 @@ from scheduling.state.model import Model, PodEntry
 from services.cli import history
 from services.cli.biography import Biography, GroupLens, Happening, Lens, PodLens
 from services.cli.history import DATA_DEFAULT, AtOption, DataOption, LogOption, printable
+
+#: How many nodes are shown to people; JSON has them all.
+_NODES_SHOWN = 20
 
 app = typer.Typer(name="explain", help="Why something is where it is, or why it waits.", no_args_is_help=True)
 
@@ -134,7 +138,31 @@ def describe_pod(model: Model, key: str) -> Json:
 def _outlook(model: Model, group: str) -> Json:
     """What would let a waiting group run, found by deciding again on a changed state, and who is ahead of it."""
     remedy = least_change(model, group, model.time_ms)
-    return {"wouldRunIf": remedy.text if remedy else "", "ahead": ahead(model, group, model.time_ms)}
+    gang = reasons.why(model, group, model.time_ms)
+    found: Json = {"wouldRunIf": remedy.text if remedy else "", "ahead": ahead(model, group, model.time_ms)}
+    if gang is not None:
+        found["why"] = [_pod_reason(pod_) for pod_ in gang.pods]
+        found["queueWaits"] = {
+            cause.value: count
+            for queue in reasons.queues(model)
+            if queue.queue == gang.queue
+            for cause, count in queue.waiting.items()
+        }
+    return found
+
+
+def _pod_reason(found: reasons.PodReason) -> Json:
+    """A waiting pod's reason, down to nodes and cards."""
+    nodes = [
+        {
+            "node": node.node,
+            "reason": node.reason,
+            "detail": node.detail,
+            "cards": [{"gpu": card.gpu, "word": card.word} for card in node.cards],
+        }
+        for node in found.nodes
+    ]
+    return {"pod": found.pod, "cause": found.cause.value, "nodes": nodes}
 
 
 def _if_other(text: str, said: str) -> str:
@@ -201,6 +229,15 @@ def describe_group(model: Model, key: str) -> Json:
     }
 
 
+def _why_lines(item: Json) -> list[str]:
+    lines = [f"  {'waits':<14} {item['pod']}: {item['cause']}"]
+    for node in item["nodes"][:_NODES_SHOWN]:
+        lines.append(f"    {'node':<12} {node['node']}: {node['detail'] or node['reason']}")
+        lines += [f"      {'card':<10} {card['gpu']}: {card['word']}" for card in node["cards"]]
+    more = len(item["nodes"]) - _NODES_SHOWN
+    return [*lines, f"    {'nodes':<12} and {more} more"] if more > 0 else lines
+
+
 # --- for people ------------------------------------------------------------------------------------------------------
 
 _HEADINGS = (
@@ -226,6 +263,10 @@ def as_text(found: Json) -> str:
         lines.append(f"  {'device':<14} {device['gpu']}{device['slice']}{lost}: {amount}{rules}")
     lines += [f"  {'warning':<14} {warning}" for warning in found.get("warnings", ())]
     lines += [f"  {'ahead of it':<14} {group}" for group in found.get("ahead", ())]
+    lines += [line for item in found.get("why", ()) for line in _why_lines(item)]
+    if found.get("queueWaits"):
+        waits = ", ".join(f"{count} {cause}" for cause, count in found["queueWaits"].items())
+        lines.append(f"  {'queue waits':<14} {waits}")
     for member in found.get("members", ()):
         where = member["node"] or member["message"] or "-"
         lines.append(f"  {'member':<14} {member['name']} {member['status']}: {where}")

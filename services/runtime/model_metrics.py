@@ -14,6 +14,7 @@ from typing import Final
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from scheduling import reasons
 from scheduling.devices.cards import Card
 from scheduling.devices.claims import claim_of
 from scheduling.state.model import Model
@@ -138,6 +139,11 @@ def _groups(model: Model) -> Iterator[GaugeMetricFamily]:
             family.add_metric([name], phases[name][phase])
         yield family
     yield GaugeMetricFamily("volcano_unschedule_job_count", "Gangs that are not ready", value=unready)
+    waiting = GaugeMetricFamily("gpuledger_waiting_pods", "Pods that wait, by what for", labels=["queue", "reason"])
+    for queue in reasons.queues(model):
+        for cause, count in queue.waiting.items():
+            waiting.add_metric([queue.queue, cause.value], count)
+    yield waiting
 
 
 def _ledger(model: Model) -> Iterator[GaugeMetricFamily]:
