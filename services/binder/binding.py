@@ -26,6 +26,7 @@ from scheduling.objects import Pod
 from scheduling.state.model import Command, Model
 from services.binder.answers import Answer, Stands
 from services.binder.fence import fence
+from services.binder.gangs import Gangs
 from services.binder.locks import NodeLocks, lock_key
 from services.binder.volumes import Volumes
 
@@ -47,6 +48,7 @@ class Bindings:
         self._versions: dict[str, str] = {}
         self._nodes: dict[str, Json | None] = {}
         self._cordoned: dict[str, bool] = {}
+        self._gangs = Gangs()
 
     def begin(self, commands: Mapping[str, Command], model: Model) -> None:
         """A step begins: forget what was read of nodes; keep each command's pod and node as they were decided on."""
@@ -62,6 +64,7 @@ class Bindings:
             if view is not None and view.node is not None:
                 self._cordoned.setdefault(key, view.node.unschedulable)
         self._volumes.begin(commands, model)
+        self._gangs.begin(commands, model)
 
     def use_version(self, command: str, version: str) -> None:
         """Our own write has moved the pod's resourceVersion to this one."""
@@ -76,8 +79,8 @@ class Bindings:
             return Answer(None, waits_for=str(error))
 
     async def _prepared(self, command: Command, member: Member) -> Answer | None:
-        """See to node, volumes and lock, in this order; None if the Binding may be sent."""
-        refusal = await self._node_refusal(command, member)
+        """See to gang, node, volumes and lock, in this order; None if the Binding may be sent."""
+        refusal = self._gangs.refusal(command) or await self._node_refusal(command, member)
         if refusal:
             return await self._refuse(command, member, refusal)
         decided = self._decided.get(command.id)
