@@ -232,7 +232,6 @@ _DECODER: Final = json.JSONDecoder(parse_float=_refuse_number, parse_constant=_r
 _STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"{}[]")
 _DEPTH_STEPS: Final = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
-_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def _parse(value: bytes) -> Json:
@@ -243,7 +242,7 @@ def _parse(value: bytes) -> Json:
         raise _Unreadable("body is not a JSON object")
     if _depth_above(value, DEPTH_MAX):
         raise _Unreadable(f"body is nested deeper than {DEPTH_MAX}")
-    if _ENCODER.encode(content) != text:
+    if canonical.trusted(content) != value:
         raise _Unreadable("body is not in its canonical spelling (keys sorted and once, no blanks, ASCII)")
     return content
 

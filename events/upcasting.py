@@ -8,6 +8,7 @@ one after another. So a step is written once, when the version after it is made,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from events.canonical import Json
@@ -29,6 +30,7 @@ def upcast(steps: Mapping[tuple[str, int], Step], name: str, version: int, newes
     return body
 
 
+@lru_cache(maxsize=256)
 def split(type_name: str) -> tuple[str, int] | None:
     """Split ``name.vN`` into name and N; None if it does not end in a version."""
     name, separator, version = type_name.rpartition(".v")

@@ -97,11 +97,12 @@ def exceeded(future: Vector, limit: Vector, requested: Vector) -> list[str]:
 
     A name that the limit lacks counts as 0 there.
     """
-    return ordered(
+    names = [
         name
         for name, asked in requested.items()
         if asked > 0 and name != PODS and future.get(name, 0) > limit.get(name, 0)
-    )
+    ]
+    return ordered(names) if len(names) > 1 else names
 
 
 def is_best_effort(request: Vector) -> bool:

@@ -41,11 +41,12 @@ class Account:
 
 def over(future: Vector, limit: Limits, requested: Vector) -> list[str]:
     """Return the requested dimensions in which ``future`` is above ``limit`` (R-5): strict, without ``pods``."""
-    return resources.ordered(
+    names = [
         name
         for name, asked in requested.items()
         if asked > 0 and name != PODS and future.get(name, 0) > limit.get(name, 0)
-    )
+    ]
+    return resources.ordered(names) if len(names) > 1 else names
 
 
 def capability_of(queue: Queue) -> dict[str, int]:

@@ -27,6 +27,7 @@ from scheduling.devices.fitting import (
     unresolvable,
 )
 from scheduling.devices.legacy import fit_legacy
+from scheduling.devices.quick import quick_fit
 from scheduling.devices.register import Registration
 from scheduling.devices.request import Demand, without_percentage
 from scheduling.objects import Node
@@ -51,9 +52,7 @@ class NodeDevices:
     books: Mapping[str, Card] = field(default_factory=dict)
     orphans: Mapping[str, tuple[Holder, ...]] = field(default_factory=dict)
     node: Node | None = field(default=None, compare=False, repr=False)
-    _answers: dict[tuple[object, ...], Fit | Misfit] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
+    _answers: dict[object, Fit | Misfit] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @classmethod
     def empty(cls, name: str, env: DeviceEnv) -> NodeDevices:
@@ -187,7 +186,7 @@ class NodeDevices:
         """Tell whether a pod fits here, and how (F-1, F-7); what the pod itself holds here is as good as free."""
         if demand.uid in self.claims:
             return self.without_claim(demand.uid).fit(demand)
-        key = demand.key
+        key = demand.token or demand.key
         answer = self._answers.get(key)
         if answer is None:
             if len(self._answers) >= _ANSWERS_MAX:
@@ -205,7 +204,9 @@ class NodeDevices:
         if not self.is_vgpu_node:
             return unresolvable(f"node {self.name} has no registered vGPU devices")
         misfit = mode_misfit(demand, self.cards) or self._closed()
-        return misfit or place_pod(self.name, self.cards, self.env, demand)
+        if misfit is not None:
+            return misfit
+        return quick_fit(self.cards, self.env, demand) or place_pod(self.name, self.cards, self.env, demand)
 
     def _closed(self) -> Misfit | None:
         """A-4a, A-4b: a pod here holds cards that nobody knows."""

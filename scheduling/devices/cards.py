@@ -140,7 +140,7 @@ class Card:
         """Whether there is nothing that this MIG card could be cut into (N-13)."""
         return self.is_mig and not self.groups
 
-    @property
+    @cached_property
     def usable(self) -> bool:
         """Whether the card takes new pods at all (F-2 test 2)."""
         return self.spec.sound and self.spec.healthy and not self.lacks_geometry and not self.blocked
@@ -171,6 +171,8 @@ class Card:
         known = self.__dict__
         if "used_memory" in known:
             card.__dict__["used_memory"] = self.used_memory + by * sum(self.booked(item.share) for item in moved)
+        if not self.is_mig and "usable" in known:
+            card.__dict__["usable"] = self.usable
         if "used_cores" in known:
             card.__dict__["used_cores"] = self.used_cores + by * sum(item.share.cores for item in moved)
         return card

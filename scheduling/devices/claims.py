@@ -72,7 +72,13 @@ def claim_of(pod: Pod, env: DeviceEnv) -> Claim | None:
 
 def planned_claim(pod: Pod, env: DeviceEnv, allocation: str, gpu_index: str) -> Claim:
     """Return what a pod holds by a decision, whatever its annotations say (A-7a, A-17)."""
-    return _claim(pod, env, allocation, gpu_index)
+    known: tuple[DeviceEnv, Claim] | None = pod.__dict__.get("_planned")
+    if known is not None and known[0] is env and (known[1].record, known[1].gpu_index) == (allocation, gpu_index):
+        return known[1]
+    claim = _claim(pod, env, allocation, gpu_index)
+    # A decision is tried, and then folded, for the same pod.
+    pod.__dict__["_planned"] = (env, claim)
+    return claim
 
 
 def _claim(pod: Pod, env: DeviceEnv, record: str, gpu_index: str) -> Claim:

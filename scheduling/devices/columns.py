@@ -27,9 +27,7 @@ MEMORY_MAX, CORES_MAX, SHARES_MAX = 1 << 40, 1 << 14, 1 << 14
 
 def plain_demand(demand: Demand) -> bool:
     """Tell whether the columns can answer a demand: one container, no choice of cards, no mode, no rules."""
-    choice = demand.selection
-    chooses = choice.use_uuids or choice.nouse_uuids or choice.use_types or choice.nouse_types
-    if demand.kind != "vgpu" or demand.refusal or len(demand.requests) != 1 or chooses:
+    if demand.kind != "vgpu" or demand.refusal or len(demand.requests) != 1 or demand.chooses:
         return False
     request = demand.requests[0]
     return not (demand.mode or demand.spread or demand.rules) and 0 <= request.memory < MEMORY_MAX

@@ -65,7 +65,7 @@ class Demand:
 
     ``group`` is the PodGroup key of F-10; ``spread`` tells whether F-11 binds this pod; ``mode`` is the sharing mode it
     asks for, empty for any; ``rules`` are the exclusivity rules it matches. ``legacy`` is the pod's legacy memory or
-    number, after ``kind`` (G-2).
+    number, after ``kind`` (G-2). ``token`` stands for ``key`` where it is the same object; None says nothing.
     """
 
     kind: Kind
@@ -80,7 +80,14 @@ class Demand:
     selection: Selection = field(default_factory=Selection)
     rules: tuple[arguments.Rule, ...] = ()
     legacy: int = 0
+    token: object = field(default=None, init=False, compare=False, repr=False)
     _before: tuple[DeviceEnv, Vector] | None = field(default=None, init=False, compare=False, repr=False)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it names cards or models that it takes, or does not (F-8, F-9)."""
+        choice = self.selection
+        return bool(choice.use_uuids or choice.nouse_uuids or choice.use_types or choice.nouse_types)
 
     @property
     def rule_ids(self) -> tuple[str, ...]:
@@ -103,6 +110,7 @@ class Demand:
         found.__dict__.update(uid=pod.uid, group=group, spread=spread)
         if spread:
             found.__dict__.pop("key", None)
+            found.__dict__["token"] = None
         return found
 
     def charge_before(self, env: DeviceEnv) -> Vector:
@@ -179,6 +187,7 @@ def demand_of(pod: Pod, env: DeviceEnv) -> Demand:
         # Worked out here, for all of them.
         form.charge_before(env)
         assert form.key
+        object.__setattr__(form, "token", object())
     return form.of(pod)
 
 

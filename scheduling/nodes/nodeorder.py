@@ -16,6 +16,7 @@ from scheduling.nodes.cluster import ClusterView, NodeFacts
 from scheduling.nodes.interpod import PodTerms, carried_terms
 from scheduling.nodes.predicates import NodeRules, node_rules
 from scheduling.nodes.requests import assumed_request
+from scheduling.nodes.resource_scores import SCORE_MAX
 from scheduling.nodes.selectors import Invalid
 from scheduling.nodes.soft_spread import soft_spread
 from scheduling.nodes.spread import Admits, Constraint, constraints
@@ -70,6 +71,18 @@ class NodeOrder:
         for weight, found in self._parts(pod, facts, cluster):
             totals = [total + weight * score for total, score in zip(totals, found, strict=True)]
         return {view.name: THOUSAND * total for view, total in zip(candidates, totals, strict=True)}
+
+    def plain_score(self, pod: Pod, view: NodeView, cluster: ClusterView) -> int:
+        """Return what ``scores`` says of a node for a pod that only its resources and taints matter to."""
+        on, facts = self.weights, cluster.facts(view)
+        assumed, total = assumed_request(pod), on.taint_toleration * SCORE_MAX
+        if on.least_requested:
+            total += on.least_requested * resource_scores.least_requested(facts, assumed)
+        if on.most_requested:
+            total += on.most_requested * resource_scores.most_requested(facts, assumed)
+        if on.balanced_resource:
+            total += on.balanced_resource * resource_scores.balanced(facts, pod.request)
+        return THOUSAND * total
 
     def _parts(
         self, pod: Pod, candidates: Sequence[NodeFacts], cluster: ClusterView

@@ -21,6 +21,9 @@ from scheduling.state.digest import Digest
 from scheduling.state.model import GroupEntry, Model, PodEntry
 from scheduling.state.placing import Placing
 
+_POD, _NODE, _POD_GROUP, _QUEUE, _PRIORITY_CLASS, _CONFIG_MAP = (
+    f"{kind.api_version}/{kind.name}" for kind in (POD, NODE, POD_GROUP, QUEUE, PRIORITY_CLASS, CONFIG_MAP)
+)
 APPLIED = "applied"
 _CONFIG_KEY = f"{names.SCHEDULER_CONFIG[0]}/{names.SCHEDULER_CONFIG[1]}"
 _LOCKS = (names.VGPU_NODE_LOCK, names.GPUSHARE_NODE_LOCK)
@@ -122,36 +125,36 @@ class Observing:
         if known.uid:
             self._gone.add(known.uid)
         self._digest.set(kind, key, None)
-        if kind == _kind(POD):
+        if kind == _POD:
             self._forget_pod(known.uid)
-        elif kind == _kind(NODE):
+        elif kind == _NODE:
             self._model.node_changed_at.pop(key, None)
             self._placing.set_node(key, None)
-        elif kind == _kind(POD_GROUP):
+        elif kind == _POD_GROUP:
             self._model.groups.pop(key, None)
             self._digest.set("group", key, None)
-        elif kind == _kind(QUEUE):
+        elif kind == _QUEUE:
             self._model.queues.pop(key, None)
-        elif kind == _kind(PRIORITY_CLASS):
+        elif kind == _PRIORITY_CLASS:
             self._model.priority_classes.pop(key, None)
-        elif kind == _kind(CONFIG_MAP):
+        elif kind == _CONFIG_MAP:
             self._model.config_maps.pop(key, None)
             self._config_map(key)
         else:
             self._model.others.get(name, {}).pop(key, None)
 
     def _store(self, body: Observed, kind: str, key: str, changed: bool) -> None:
-        if kind == _kind(POD):
+        if kind == _POD:
             self._pod(objects.pod(body.object, body.version), body.listed, changed)
-        elif kind == _kind(NODE):
+        elif kind == _NODE:
             self._node(objects.node(body.object, body.version), changed)
-        elif kind == _kind(POD_GROUP):
+        elif kind == _POD_GROUP:
             self._group(objects.pod_group(body.object, body.version), changed)
-        elif kind == _kind(QUEUE):
+        elif kind == _QUEUE:
             self._model.queues[key] = objects.queue(body.object, body.version)
-        elif kind == _kind(PRIORITY_CLASS):
+        elif kind == _PRIORITY_CLASS:
             self._model.priority_classes[key] = objects.priority_class(body.object, body.version)
-        elif kind == _kind(CONFIG_MAP):
+        elif kind == _CONFIG_MAP:
             self._model.config_maps[key] = objects.config_map(body.object, body.version)
             self._config_map(key)
         else:
@@ -294,10 +297,6 @@ def group_part(entry: GroupEntry) -> list[Any]:
 def content_of(kind: str, item: Json) -> bytes:
     """Return the digest of what a decision may rest on."""
     return sha256(canonical.trusted(_relevant(kind, item))).digest()
-
-
-def _kind(kind: Any) -> str:
-    return f"{kind.api_version}/{kind.name}"
 
 
 def _uid_of(command: Any) -> str:

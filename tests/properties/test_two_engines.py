@@ -26,7 +26,10 @@ from scheduling.cycle.plugins import PLUGINS
 from scheduling.cycle.session import Session
 from scheduling.devices.books import NodeDevices
 from scheduling.devices.claims import claim_of
+from scheduling.devices.columns import plain_demand
 from scheduling.devices.environment import DeviceEnv
+from scheduling.devices.fitting import Fit, place_pod
+from scheduling.devices.quick import quick_fit
 from scheduling.devices.request import node_request
 from scheduling.nodes.view import NodeTask, NodeView
 from scheduling.state.model import GroupEntry, Model, PodEntry
@@ -220,7 +223,22 @@ def _by_class(session: Session, task: Task) -> tuple[list[tuple[Any, ...]], dict
     return order, known.refused(), known.errors()
 
 
+def _compare_cards(session: Session, task: Task) -> None:
+    """The short way to a fit gives what the definition gives."""
+    demand, env = task.traits.demand, session.env
+    if demand.kind != "vgpu" or demand.refusal:
+        return
+    for name in session.names:
+        cards = session.views[name].devices.cards
+        plain = place_pod(name, cards, env, demand)
+        short = quick_fit(cards, env, demand)
+        assert short == plain or short is None
+        if isinstance(plain, Fit) and plain_demand(demand) and not any(card.is_mig for card in cards):
+            assert short is not None
+
+
 def _compare(session: Session, task: Task) -> None:
+    _compare_cards(session, task)
     order, refused = _plainly(session, task)
     order_, refused_, errors = _by_class(session, task)
     assert order_ == order

@@ -27,8 +27,10 @@ class NodeorderPlugin(Plugin):
 
     def scores(self, task: Task, views: Sequence[NodeView]) -> Mapping[str, int]:
         plain = self.session.plain and task.traits.kind is not None
-        rules = self._plain if plain else self._rules
-        return rules.scores(task.pod, views, self.session.cluster)
+        if plain:
+            cluster = self.session.cluster
+            return {view.name: self._plain.plain_score(task.pod, view, cluster) for view in views}
+        return self._rules.scores(task.pod, views, self.session.cluster)
 
     def scores_at(self, task: Task, columns: NodeColumns, where: Where) -> Integers | None:
         pod = task.pod

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from math import floor
+
 from scheduling.config.arguments import boolean
 from scheduling.cycle.accounts import Account, Limits, over
 from scheduling.cycle.job import Task
@@ -38,9 +40,13 @@ class ProportionPlugin(QueuePlugin):
         ]
         for name, deserved in fill({CPU: 0, MEMORY: 0, **self.session.total}, asking).items():
             accounts[name].deserved = deserved
+        # A whole number is above a fraction if it is above the whole part of it.
+        self._ceilings = {
+            name: {key: floor(value) for key, value in item.deserved.items()} for name, item in accounts.items()
+        }
 
     def ceiling(self, account: Account) -> Limits:
-        return account.limit if account.queue.name == self.borrower else account.deserved
+        return account.limit if account.queue.name == self.borrower else self._ceilings[account.queue.name]
 
     def allocated(self, task: Task) -> None:
         super().allocated(task)
