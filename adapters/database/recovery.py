@@ -17,7 +17,7 @@ from typing import Final
 
 from sqlalchemy import Engine
 
-from adapters.database.engine import DatabaseError, migrate
+from adapters.database.errors import DatabaseError
 from adapters.database.snapshots import Saved, Snapshots
 from adapters.log.follower import Follower
 from adapters.log.port import Log
@@ -51,7 +51,6 @@ class Recovery:
     """The snapshots of one cluster, for who starts and for who keeps them. ``note`` is told what was not used."""
 
     def __init__(self, engine: Engine, cluster: str, note: Note = lambda _: None) -> None:
-        self._engine = engine
         self._snapshots = Snapshots(engine, cluster)
         self._note = note
         self._covered = -1
@@ -137,7 +136,6 @@ class Recovery:
             self._note(f"snapshot at {saved.position} was thrown away: {why}")
 
     def _newest(self, up_to: int | None) -> Saved | None:
-        migrate(self._engine)
         return self._snapshots.newest(FORMAT, up_to)
 
     async def _why_not(self, log: Log, saved: Saved, first: int) -> str:

@@ -136,7 +136,11 @@ class Configured(BaseSettings):
 
 
 class Settings(Configured):
-    """Everything that can be configured, for every service."""
+    """Everything that can be configured, for every service.
+
+    ``snapshot_every`` is after how many records the binder keeps a snapshot in the database (0: never). Services that
+    are told of the database start from the newest one.
+    """
 
     cluster: str = Field(default="default", pattern=f"^{_CLUSTER_NAME}$")
     clusters: tuple[str, ...] = ()
@@ -157,6 +161,7 @@ class Settings(Configured):
     idle_decision_ms: int = Field(default=1000, ge=1)
     bind_lanes: int = Field(default=16, ge=1, le=256)
     status_interval_s: int = Field(default=10, ge=0)
+    snapshot_every: int = Field(default=10_000, ge=0)
 
     @model_validator(mode="after")
     def _consistent(self) -> Settings:

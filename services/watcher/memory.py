@@ -17,6 +17,7 @@ from events.kinds import Kind, kind_of
 from events.projection import compare_key
 from events.records import Body, Deleted, Genesis, Observed, Opened, Outcome, Record
 from scheduling.state.model import Model, Term
+from scheduling.state.snapshot import seen_in
 
 UNKNOWN = b""
 
@@ -40,6 +41,21 @@ class Memory:
         self.begins = -1
         self._objects: dict[Kind, dict[str, Known]] = {}
         self._applied: set[str] = set()
+
+    @classmethod
+    def of_snapshot(cls, data: bytes) -> Memory:
+        """Return the memory that a snapshot of the state stands for. Raises Unusable."""
+        small, seen, applied = seen_in(data)
+        memory = cls()
+        memory.model = Model(cluster=small["cluster"], incarnation=small["incarnation"])
+        memory.model.terms.update({role: Term(*term) for role, term in small["terms"].items()})
+        memory.begins = small["begins"]
+        for one in seen:
+            kind = kind_of(one.api_version, one.kind)
+            if kind is not None:
+                memory.of(kind)[one.key] = Known(one.uid, digest_of(kind, one.item), one.version, one.term)
+        memory._applied.update(applied)
+        return memory
 
     # --- following the log ---
 

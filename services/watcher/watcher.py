@@ -37,7 +37,11 @@ APPEND_MAX: Final = 500
 
 
 class Watcher:
-    """One cluster's watcher. ``jitter`` is for back-off (None: none at all, in a simulation)."""
+    """One cluster's watcher. ``jitter`` is for back-off (None: none at all, in a simulation).
+
+    ``start`` returns a memory that need not read the log from its front, and ``covered`` tells whether a snapshot of
+    the state stands for what was before a place, so that a front that was cut behind it is no loss.
+    """
 
     def __init__(
         self,
@@ -54,6 +58,7 @@ class Watcher:
         stand_back_ms: int = STAND_BACK_MS,
         may_lead: Callable[[], bool] = lambda: True,
         covered: Callable[[int], Awaitable[bool]] | None = None,
+        start: Callable[[], Awaitable[Follower[Memory] | None]] | None = None,
         config: Json | None = None,
     ) -> None:
         self._log = log
@@ -61,7 +66,7 @@ class Watcher:
         self._scope = scope
         self._config = config or {}
         self._incarnation = incarnation
-        self._covered = covered
+        self._covered, self._start = covered, start
         self._follower: Follower[Memory] | None = None
         self._writer = TermWriter(log, clock, cluster, "watcher", writer_id)
         self._leadership = Leadership(self._writer, clock, stand_back_ms=stand_back_ms, may_lead=may_lead)
@@ -123,10 +128,11 @@ class Watcher:
         follower = self._follower
         first, end = await self._log.bounds()
         if follower is None:
-            follower = self._follower = Follower(self._log, Memory(), position=first)
+            found = await self._start() if self._start else None
+            follower = self._follower = found or Follower(self._log, Memory(), position=first)
             await follower.catch_up()
-        begins = follower.state.begins
-        if first == end == 0 or begins >= first or (self._covered and await self._covered(first)):
+        begins, known = follower.state.begins, bool(follower.state.model.incarnation)
+        if first == end == 0 or begins >= first or (known and self._covered and await self._covered(first)):
             return follower
         await follower.catch_up()
         if follower.state.begins >= first:

@@ -21,6 +21,8 @@ from adapters.log.port import OutOfRange
 from scheduling.decide import decide
 from scheduling.state.fold import Fold
 from scheduling.state.snapshot import FORMAT
+from services.watcher.beginning import remembered
+from services.watcher.memory import Memory
 
 
 class CutLog(MemoryLog):
@@ -106,7 +108,7 @@ async def test_without_snapshots_or_without_a_database_everything_is_read(engine
     nowhere = open_database("postgresql://nobody@127.0.0.1:1/none")
     await same(await Recovery(nowhere, "prod", notes.append).follower(story.log), story)
     assert len(notes) == 1
-    assert "none" in notes[0]
+    assert "snapshots of prod" in notes[0]
 
 
 @pytest.mark.parametrize(
@@ -208,3 +210,19 @@ def tables(engine: Engine) -> dict[str, list[dict[str, object]]]:
             rows = connection.execute(select(core).order_by(*core.primary_key))
             found[table.__tablename__] = [dict(row._mapping) for row in rows]
     return found
+
+
+async def test_a_watcher_remembers_from_a_snapshot_what_it_would_from_the_whole_log(engine: Engine) -> None:
+    story = await told()
+    await kept(engine, story)
+    story.log.reads = 0  # type: ignore[attr-defined]
+    found = await remembered(Recovery(engine, "prod"), story.log)
+    assert found is not None
+    await found.catch_up()
+    assert story.log.reads < story.follower.position // 2  # type: ignore[attr-defined]
+    whole = Follower(story.log, Memory())
+    await whole.catch_up()
+    assert (found.position, found.chain, found.state.begins) == (whole.position, whole.chain, whole.state.begins)
+    assert found.state._objects == whole.state._objects
+    assert found.state._applied == whole.state._applied
+    assert found.state.model.terms["watcher"] == whole.state.model.terms["watcher"]
