@@ -244,6 +244,7 @@ class Batch(Body):
 
     ``base`` is the position on the log up to which it had folded (exclusive), ``chain`` and ``state`` are the digests
     there. A gang is one command. Lists are in decision order. ``promises`` replaces what was promised before.
+    ``stuck`` names groups that had waited although they fit, found by a second look (there must be none).
     """
 
     TYPE: ClassVar[str] = "gpuledger.decided.batch.v1"
@@ -259,6 +260,7 @@ class Batch(Body):
     pods: list[PodChange] = []
     promises: list[Promise] | None = None
     search_start: int | None = None
+    stuck: list[str] = []
 
 
 # --- outcomes (binder) ----------------------------------------------------------------------------------------------

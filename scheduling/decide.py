@@ -6,6 +6,9 @@ and compare. A decision that finds nothing new is None, and nothing is appended 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from events.records import (
     Batch,
     BindCommand,
@@ -25,20 +28,28 @@ ENGINE = "gpuledger/1"
 #: A batch ends after the gang that reaches this many placements; the rest waits for the next one.
 PLACEMENTS_MAX = 500
 NS_PER_MS = 1_000_000
+#: The event of a group that waited although it fits.
+STUCK_REASON, STUCK_TEXT = "Stuck", "waited although it fits, found by deciding again; this is a fault of the scheduler"
 
 
-def decide(fold: Fold, time_ms: int, chain: str, batch: int) -> Batch | None:
+def decide(fold: Fold, time_ms: int, chain: str, batch: int, stuck: Sequence[str] = ()) -> Batch | None:
     """Return the next batch, or None if there is nothing new.
 
     ``chain`` is the chain's digest at the place up to which was folded, ``batch`` the number within the term. The
-    time never goes back, and not further ahead than one jump (the caller ticks first).
+    time never goes back, and not further ahead than one jump (the caller ticks first). ``stuck`` groups are told so.
     """
     model = fold.model
     now = max(model.time_ms, min(time_ms, model.time_ms + JUMP_MS))
     result = cycle.run(model, now, _memo(fold), PLACEMENTS_MAX)
+    if stuck:
+        told = {"event_type": "Warning", "event_reason": STUCK_REASON, "event_message": STUCK_TEXT}
+        books = {key: result.groups[key].model_copy(update=told) for key in stuck if key in result.groups}
+        result = replace(result, groups={**result.groups, **books})
     content = _Difference(model, result, now).content()
     if not content:
         return None
+    if stuck:
+        content["stuck"] = list(stuck)
     base, state = fold.mark()
     return Batch.model_validate(
         {
@@ -51,6 +62,27 @@ def decide(fold: Fold, time_ms: int, chain: str, batch: int) -> Batch | None:
             **content,
         }
     )
+
+
+def stuck_groups(fold: Fold, time_ms: int) -> list[str]:
+    """Return the groups that a decision from scratch places or admits, though the state was settled at this time.
+
+    A decision is a pure function of state and time, so one found here waited because of a fault of ours.
+    """
+    model = fold.model
+    now = max(model.time_ms, min(time_ms, model.time_ms + JUMP_MS))
+    result = cycle.run(model, now, Memo(), PLACEMENTS_MAX)
+    found = {gang.group for gang in result.gangs}
+    for key, book in result.groups.items():
+        entry = model.groups.get(key)
+        if entry is not None and book.phase == "Inqueue" and entry.book.phase == "Pending":
+            found.add(key)
+    return sorted(found)
+
+
+def forget(fold: Fold) -> None:
+    """Drop what earlier decisions found out: the next one works it out anew."""
+    fold.findings = Memo()
 
 
 def _memo(fold: Fold) -> Memo:

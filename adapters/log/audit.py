@@ -156,7 +156,7 @@ class _Auditor:
         incarnation, place = self.fold.model.incarnation, self.fold.sequence
         for batch in self._asked.pop((incarnation, place), ()):
             if batch.engine == ENGINE:
-                again = decide(self.fold, batch.time_ms, chain, batch.batch)
+                again = decide(self.fold, batch.time_ms, chain, batch.batch, batch.stuck)
                 key = (incarnation, place, batch.batch, batch.time_ms)
                 self._decided[key] = canonical.encode(dump(again)) if again else b""
 

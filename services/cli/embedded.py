@@ -52,6 +52,7 @@ DATABASE_FILE = "gpuledger.db"
 CHECKPOINT_KEY = "checkpoint.key"
 CHECKPOINTS = "checkpoints.jsonl"
 _BIND_LANES = 8
+_SECOND_LOOK_MS = 30_000
 #: A snapshot is taken after so many records: what a start has to read on is about as much.
 SNAPSHOT_EVERY = 10_000
 
@@ -207,7 +208,7 @@ class EmbeddedSystem:
         self.state = await self._recovery.follower(self.log)
         scheduler = self.scheduler = Scheduler(
             self.log, self._clock, CLUSTER, _writer_id(), follower=self.state, threaded=True, idle_ms=1_000,
-            observer=self.metrics,
+            observer=self.metrics, second_look_ms=_SECOND_LOOK_MS,
         )  # fmt: skip
         self._drive_on_log("scheduler", scheduler.step)
 

@@ -135,7 +135,7 @@ async def build_scheduler(process: Process) -> None:
             log, process.clock, cluster, process.writer_id(), follower=await _start(process, log, cluster),
             threaded=True, mode=settings.mode,
             idle_ms=settings.idle_decision_ms, stand_back_ms=_STAND_BACK_MS, may_lead=may(cluster),
-            observer=process.metrics,
+            observer=process.metrics, second_look_ms=settings.second_look_s * 1000,
         )  # fmt: skip
         follower = service.follower
         process.drive(f"scheduler of {cluster}", service.step, process.log_news(log, _position_of(follower)))

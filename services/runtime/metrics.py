@@ -38,10 +38,17 @@ class Metrics:
         self.job_retries = Gauge(
             "volcano_job_retry_counts", "Decisions in which a gang was not ready", ["job_id"], registry=of
         )
+        self.stuck = Gauge(
+            "gpuledger_stuck_podgroups", "PodGroups that waited although they fit: must be 0", registry=of
+        )
         self.placements = Counter("gpuledger_placements_total", "Pods placed by decisions", registry=of)
         self.records = Counter("gpuledger_log_records_total", "Records appended, by type", ["type"], registry=of)
         self.record_bytes = Counter("gpuledger_log_bytes_total", "Bytes appended, by type", ["type"], registry=of)
         self.failures = Counter("gpuledger_service_failures_total", "Failed steps", ["service"], registry=of)
+
+    def looked_again(self, stuck: int) -> None:
+        """A settled state was decided once more from scratch: how many groups had waited although they fit."""
+        self.stuck.set(stuck)
 
     def decided(self, batch: Batch | None, elapsed_ms: int) -> None:
         """One decision was made: what it holds, and how long it took."""

@@ -159,6 +159,7 @@ class Settings(Configured):
     log_format: Literal["json", "console"] = "json"
     stand_back_s: int = Field(default=60, ge=1)
     idle_decision_ms: int = Field(default=1000, ge=1)
+    second_look_s: int = Field(default=30, ge=0)
     bind_lanes: int = Field(default=16, ge=1, le=256)
     status_interval_s: int = Field(default=10, ge=0)
     snapshot_every: int = Field(default=10_000, ge=0)

@@ -12,8 +12,10 @@ when time has passed and something waits for the clock; a decision that finds no
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, Protocol
+
+import structlog
 
 from adapters.clock import Clock
 from adapters.log.follower import Follower
@@ -21,12 +23,13 @@ from adapters.log.port import Log, LogError
 from adapters.log.writer import TermWriter
 from events.codec import NotWritable
 from events.records import Batch, Ticked
-from scheduling.decide import decide
+from scheduling.decide import decide, forget, stuck_groups
 from scheduling.state.fold import JUMP_MS, Fold, effective_configuration
 from scheduling.state.model import Model
 from services.runtime.following import catch_up, standing
 from services.runtime.terms import STAND_BACK_MS, Leadership
 
+_LOG = structlog.get_logger("scheduler")
 #: Decisions that only time asks for take at most one part in so many of it.
 IDLE_SHARE: Final = 10
 #: What a batch decides, apart from where and when.
@@ -41,12 +44,15 @@ class Observer(Protocol):
 
     def decided(self, batch: Batch | None, elapsed_ms: int) -> None: ...
 
+    def looked_again(self, stuck: int) -> None: ...
+
 
 class Scheduler:
     """One cluster's scheduler.
 
     ``threaded`` decides off the event loop's thread (production); ``idle_ms`` is how much time must pass before time
-    alone is a reason to decide.
+    alone is a reason to decide. After ``second_look_ms`` of rest (0: never) the state is decided once more from scratch,
+    to find what waits although it fits.
     """
 
     def __init__(
@@ -63,6 +69,7 @@ class Scheduler:
         stand_back_ms: int = STAND_BACK_MS,
         may_lead: Callable[[], bool] = lambda: True,
         observer: Observer | None = None,
+        second_look_ms: int = 0,
     ) -> None:
         self.follower = follower or Follower(log, Fold())
         self._clock = clock
@@ -76,6 +83,7 @@ class Scheduler:
         self._in_flight = -1
         self._batches = 0
         self._settled: tuple[int, int] | None = None
+        self._second_look_ms, self._looked, self._quiet = second_look_ms, -1, (-1, 0)
         self._elapsed_ms = 0
         self.failure = ""
 
@@ -104,13 +112,18 @@ class Scheduler:
             return False
         if self._ahead_ms() > JUMP_MS:
             return await self._tick()
+        stuck: list[str] = []
         if not self._due():
-            return False
+            if not self._second_look_due():
+                return False
+            stuck = await self._second_look()
+            if not stuck:
+                return False
         async with standing(self.follower):
             if not self._ready():
                 return True  # somebody has read on since
             place = self._place()
-            batch = await self._decision()
+            batch = await self._decision(stuck)
         if batch is None or self._proposed_before(batch):
             self._settled = place
             return False
@@ -166,6 +179,30 @@ class Scheduler:
         again, self._proposed = content == self._proposed, content
         return again
 
+    def _second_look_due(self) -> bool:
+        """Tell whether a state that has been settled for long is to be decided once more from scratch."""
+        if not self._second_look_ms or self._settled is None or self._looked == self._settled[0]:
+            return False
+        sequence = self._settled[0]
+        if self._quiet[0] != sequence:
+            self._quiet = (sequence, self._now())
+        return self._now() - self._quiet[1] > max(self._second_look_ms, IDLE_SHARE * self._elapsed_ms)
+
+    async def _second_look(self) -> list[str]:
+        """Return who waits although a decision without memory places or admits it: there must be nobody."""
+        async with standing(self.follower):
+            if self._settled is None or self._settled[0] != self.follower.state.sequence or not self._ready():
+                return []
+            arguments = (self.follower.state, self._settled[1])
+            stuck = await asyncio.to_thread(stuck_groups, *arguments) if self._threaded else stuck_groups(*arguments)
+            self._looked = self._settled[0]
+            if stuck:
+                _LOG.error("groups waited although they fit", groups=stuck)
+                forget(self.follower.state)
+        if self._observer is not None:
+            self._observer.looked_again(len(stuck))
+        return stuck
+
     def _place(self) -> tuple[int, int]:
         return self.follower.state.sequence, self._now()
 
@@ -177,9 +214,9 @@ class Scheduler:
 
     # --- what ---
 
-    async def _decision(self) -> Batch | None:
+    async def _decision(self, stuck: Sequence[str] = ()) -> Batch | None:
         started = self._clock.now_ms()
-        arguments = (self.follower.state, self._now(), self.follower.chain, self._batches)
+        arguments = (self.follower.state, self._now(), self.follower.chain, self._batches, stuck)
         if self._threaded:
             batch = await asyncio.to_thread(decide, *arguments)
         else:

@@ -50,7 +50,7 @@ async def replay(system: System, time_ms: int) -> ReplayOutcome:
     equal = True
     while True:
         for batch in waiting.pop(fresh.state.sequence, []):
-            again = decide(fresh.state, batch.time_ms, fresh.chain, batch.batch)
+            again = decide(fresh.state, batch.time_ms, fresh.chain, batch.batch, batch.stuck)
             equal &= again is not None and canonical.encode(dump(again)) == canonical.encode(dump(batch))
         if not await fresh.advance(1):
             break
