@@ -1,34 +1,51 @@
 """Whether a gang is still the one that was decided on, when its bindings are due (scheduling section 9, row 19).
 
-The fold judges a command at its place on the log; members and PodGroup may change between that place and the first
-Binding. As long as nothing of the gang is bound the whole block is then refused, and decided anew as a whole. Once a
-member is bound the rest follows: a gang that lost members after binding is the scheduler's matter (F-2, F-9).
+The fold judges a command at its place on the log; members, nodes and PodGroup may change between that place and the
+first Binding. As long as nothing of the gang is bound the whole block is then refused, and decided anew as a whole.
+Once a member is bound the rest follows: a gang that lost members after binding is the scheduler's matter (F-2, F-9).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from events.records import Member
 from scheduling.config.model import SchedulerConfig
+from scheduling.objects import Node
 from scheduling.state.model import Command, Model, PodEntry
 from scheduling.status import VALID
 
 
 class Gangs:
-    """Remembers the minMember that a command was decided on; after a restart that of the first look counts."""
+    """Remembers what a command was decided on: minMember, and whether its node was cordoned then.
+
+    After a restart the first look counts as the decision's.
+    """
 
     def __init__(self) -> None:
         self._minimum: dict[str, int] = {}
+        self._cordoned: dict[str, bool] = {}
+        self._blocks: dict[str, list[Command]] = {}
         self._model = Model()
 
     def begin(self, commands: Mapping[str, Command], model: Model) -> None:
         """A step begins."""
         self._model = model
+        self._blocks = {}
         self._minimum = {key: minimum for key, minimum in self._minimum.items() if key in commands}
-        for key, command in commands.items():
-            group = model.groups.get(command.group) if command.bind and command.group else None
-            if group is not None:
-                self._minimum.setdefault(key, group.group.min_member)
+        self._cordoned = {key: cordoned for key, cordoned in self._cordoned.items() if key in commands}
+        for command in commands.values():
+            if command.bind and command.group:
+                self._look_at(command, command.bind)
+
+    def _look_at(self, command: Command, member: Member) -> None:
+        self._blocks.setdefault(command.group, []).append(command)
+        group = self._model.groups.get(command.group)
+        if group is not None:
+            self._minimum.setdefault(command.id, group.group.min_member)
+        node = self._node(member)
+        if node is not None:
+            self._cordoned.setdefault(command.id, node.unschedulable)
 
     def refusal(self, command: Command) -> str:
         """Say why a binding of a gang's block must not be made, empty if it may."""
@@ -38,6 +55,10 @@ class Gangs:
         members = [pods[uid] for uid in self._model.members.get(command.group, ()) if uid in pods]
         if _bound(members):
             return ""
+        return self._changed(command, members) or self._lost_place(command)
+
+    def _changed(self, command: Command, members: Sequence[PodEntry]) -> str:
+        """Say what became of the PodGroup or its members."""
         group = self._model.groups.get(command.group)
         if group is None:
             return f"PodGroup {command.group} does not exist any more"
@@ -46,6 +67,24 @@ class Gangs:
             return f"PodGroup {command.group} was changed after the decision"
         valid = sum(entry.status in VALID for entry in members)
         return f"PodGroup {command.group} has {valid} of {minimum} members left" if valid < minimum else ""
+
+    def _lost_place(self, command: Command) -> str:
+        """Say which other member of the block cannot be bound where it was placed (its own node: ``Bindings``)."""
+        for other in self._blocks.get(command.group, ()):
+            member = other.bind
+            if member is None or other.id == command.id or other.id not in self._model.commands:
+                continue
+            node = self._node(member)
+            if node is None:
+                return f"node {member.node}, where {member.name} of its gang was placed, does not exist any more"
+            if node.unschedulable and not self._cordoned.get(other.id, True):
+                return f"node {member.node}, where {member.name} of its gang was placed, was cordoned"
+        return ""
+
+    def _node(self, member: Member) -> Node | None:
+        view = self._model.nodes.get(member.node)
+        node = view.node if view else None
+        return node if node is not None and node.uid == (member.node_uid or node.uid) else None
 
 
 def _bound(members: Iterable[PodEntry]) -> bool:
