@@ -51,8 +51,8 @@ class Scheduler:
     """One cluster's scheduler.
 
     ``threaded`` decides off the event loop's thread (production); ``idle_ms`` is how much time must pass before time
-    alone is a reason to decide. After ``second_look_ms`` of rest (0: never) the state is decided once more from scratch,
-    to find what waits although it fits.
+    alone is a reason to decide. After ``second_look_ms`` of rest (0: never) the state is decided once more from
+    scratch, to find what waits although it fits.
     """
 
     def __init__(
