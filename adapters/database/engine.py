@@ -15,12 +15,12 @@ from typing import Any
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import URL, Engine, create_engine, event, make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from adapters.database.errors import DatabaseError
 
-__all__ = ["DatabaseError", "migrate", "open_database", "set_aside_if_damaged"]
+__all__ = ["DatabaseError", "migrate", "open_database", "plainly", "set_aside_if_damaged"]
 
 
 def open_database(url: str | Path) -> Engine:
@@ -88,7 +88,12 @@ def migrate(engine: Engine, revision: str = "head") -> None:
             else:
                 command.upgrade(config, revision)
     except SQLAlchemyError as error:
-        raise DatabaseError(f"database {_named(engine.url)}: {error}") from error
+        raise DatabaseError(f"database {_named(engine.url)}: {plainly(error)}") from error
+
+
+def plainly(error: Exception) -> str:
+    """Return what the database said, without the statement and the link that SQLAlchemy puts around it."""
+    return str(error.orig) if isinstance(error, DBAPIError) and error.orig is not None else str(error)
 
 
 def _with_driver(url: URL) -> URL:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from sqlalchemy import Connection, Engine, and_, bindparam, delete, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from adapters.database.engine import DatabaseError, migrate
+from adapters.database.engine import DatabaseError, migrate, plainly
 from adapters.database.projection import Projection
 from adapters.database.recovery import Note, Recovery
 from adapters.database.rows import Key, Row, clean
@@ -201,7 +201,7 @@ class Projector:
             return await asyncio.to_thread(work) if self._threaded else work()
         except (SQLAlchemyError, DatabaseError) as error:
             self._migrated = False
-            raise DatabaseError(f"read models of {self.cluster}: {error}") from error
+            raise DatabaseError(f"read models of {self.cluster}: {plainly(error)}") from error
 
 
 def _progress(connection: Connection, cluster: str) -> Row | None:
