@@ -1,7 +1,8 @@
 """The log in one SQLite file: the embedded home.
 
 One process writes; a second one that tries is told who does. Writing and reading have a thread and a connection each,
-so that nobody waits for a sync but those who append, and appends that come while one is under way share the next.
+so that nobody waits for a sync but those who append, and appends that come while one is under way share the next. The
+writing process keeps the newest messages, so its readers ask the file only for older ones.
 Readers in other processes open the file with ``read_only`` and look again from time to time.
 """
 
@@ -16,6 +17,7 @@ from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 from adapters.log.port import LogError, check_sizes
 from adapters.log.sqlite_file import LogFile, WriterLock
+from adapters.log.tail import Tail
 from adapters.log.waiting import Waiters
 from events.codec import Message
 
@@ -40,6 +42,7 @@ class SqliteLog:
         try:
             self._writer = None if read_only else LogFile(self.path, read_only=False)
             self._reader = LogFile(self.path, read_only=True)
+            self._tail = None if read_only else Tail(*self._reader.bounds())
         except BaseException:
             if self._lock is not None:
                 self._lock.release()
@@ -62,10 +65,13 @@ class SqliteLog:
 
     async def read(self, position: int, limit: int = 1000) -> list[tuple[int, Message]]:
         self._check_open()
-        return await self._in_thread(self._reader.read, position, limit)
+        found = self._tail.read(position, limit) if self._tail else None
+        return await self._in_thread(self._reader.read, position, limit) if found is None else found
 
     async def bounds(self) -> tuple[int, int]:
         self._check_open()
+        if self._tail:
+            return self._tail.first, self._tail.end
         return await self._in_thread(self._reader.bounds)
 
     async def wait(self, position: int, timeout_s: float) -> bool:
@@ -85,6 +91,8 @@ class SqliteLog:
         """Cut the front of the log: only the last ``keep_last`` messages stay, at the positions that they have."""
         writer = self._writable()
         await asyncio.get_running_loop().run_in_executor(self._write_thread, writer.truncate, keep_last)
+        if self._tail:
+            self._tail.first, _ = await self._in_thread(self._reader.bounds)
 
     async def close(self) -> None:
         if self._closed:
@@ -113,6 +121,8 @@ class SqliteLog:
             except Exception as error:
                 _refuse(group, error)
                 continue
+            if self._tail:
+                self._tail.extend(messages)
             for part, answer in group:
                 if not answer.done():
                     answer.set_result(position)
