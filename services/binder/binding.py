@@ -21,12 +21,11 @@ from events.kinds import NODE, POD
 from events.projection import project
 from events.records import Member, Outcome
 from scheduling import objects
-from scheduling.devices import record, register
 from scheduling.objects import Pod
 from scheduling.state.model import Command, Model
 from services.binder.answers import Answer, Stands
 from services.binder.fence import fence
-from services.binder.gangs import Gangs
+from services.binder.gangs import Gangs, lost_cards
 from services.binder.locks import NodeLocks, lock_key
 from services.binder.volumes import Volumes
 
@@ -131,7 +130,7 @@ class Bindings:
             return f"node {member.node} is another object than the one that was decided on"
         if not self._cordoned.get(command.id, True) and (found.get("spec") or {}).get("unschedulable") is True:
             return f"node {member.node} was cordoned after the decision"
-        lost = _lost_cards(found, member.allocation)
+        lost = lost_cards((found["metadata"].get("annotations") or {}).get(names.NODE_REGISTER, ""), member.allocation)
         return f"node {member.node} does not register {', '.join(lost)} any more" if lost else ""
 
     async def _bind(self, command: Command, member: Member) -> Answer:
@@ -226,15 +225,6 @@ class Bindings:
         if member.allocation:
             return f"node {member.node} locked for {member.name} hamivgpu lockname {why}"
         return f"node {member.node} locked for lockname gpushare {why}"
-
-
-def _lost_cards(node: Json, allocation: str) -> list[str]:
-    """Return the cards of an allocation that the node does not register now (devices/N-21)."""
-    if not allocation:
-        return []
-    cards, _ = register.read_cards((node["metadata"].get("annotations") or {}).get(names.NODE_REGISTER, ""))
-    registered = {card.uuid for card in cards}
-    return sorted({share.uuid for share in record.decode(allocation).shares} - registered)
 
 
 def binding(command: Command, member: Member, version: str, clock: Clock) -> Json:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from events import names
 from events.records import Member
 from scheduling.config.model import SchedulerConfig
+from scheduling.devices import record, register
 from scheduling.objects import Node
 from scheduling.state.model import Command, Model, PodEntry
 from scheduling.status import VALID
@@ -79,12 +81,23 @@ class Gangs:
                 return f"node {member.node}, where {member.name} of its gang was placed, does not exist any more"
             if node.unschedulable and not self._cordoned.get(other.id, True):
                 return f"node {member.node}, where {member.name} of its gang was placed, was cordoned"
+            lost = lost_cards(node.annotations.get(names.NODE_REGISTER, ""), member.allocation)
+            if lost:
+                return f"node {member.node} does not register {', '.join(lost)} of {member.name} of its gang any more"
         return ""
 
     def _node(self, member: Member) -> Node | None:
         view = self._model.nodes.get(member.node)
         node = view.node if view else None
         return node if node is not None and node.uid == (member.node_uid or node.uid) else None
+
+
+def lost_cards(registered: str, allocation: str) -> list[str]:
+    """Return the cards of an allocation that a register text does not name (devices/N-21)."""
+    if not allocation:
+        return []
+    cards, _ = register.read_cards(registered)
+    return sorted({share.uuid for share in record.decode(allocation).shares} - {card.uuid for card in cards})
 
 
 def _bound(members: Iterable[PodEntry]) -> bool:
