@@ -20,8 +20,10 @@ def read(path: Path) -> list[Json]:
     """Return the objects of a file, Lists taken apart. Raises BadManifest."""
     try:
         documents = list(yaml.load_all(path.read_text(encoding="utf-8"), Loader=_Loader))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise BadManifest(f"{path}: {error}") from error
+    except RecursionError as error:
+        raise BadManifest(f"{path}: nested too deep to be read") from error
     found: list[Json] = []
     for number, document in enumerate(item for item in documents if item is not None):
         found += _objects(document, f"{path}: document {number + 1}")

@@ -163,6 +163,7 @@ def test_a_busy_port_is_named(tmp_path: Path, started: list[Running]) -> None:
     [
         ("a: [", "manifest.yaml"),
         ("- 1", "document 1: must be a mapping"),
+        ("a: " + "[" * 20_000, "nested too deep"),
         ("apiVersion: v1\nkind: Gizmo\nmetadata: {name: x}", "kind Gizmo"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {}", "metadata.name"),
     ],
