@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from events.names import NODE_REGISTER
 from events.records import Batch, Genesis, Member, Opened, Outcome, Record
 from scheduling.devices.register import CardSpec, read_cards
 from scheduling.state.decisions import decision_prefix
@@ -18,13 +19,19 @@ from scheduling.state.model import Model
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One placement that stands on the log: what it says, for which gang, and what its node was known to have."""
+    """One placement that stands on the log: what it says, for which gang, and what its node was known to have.
+
+    ``queue`` and ``capability`` are of its gang; ``registered`` are all cards that count in a queue's sum (the shares
+    on others do not, devices/R-13), empty where there is no capability.
+    """
 
     member: Member
     group: str
     cards: dict[str, CardSpec]
     allocatable: dict[str, str]
-    capability: dict[str, dict[str, str]]
+    queue: str
+    capability: dict[str, str]
+    registered: frozenset[tuple[str, str]]
 
 
 class Inspector(Fold):
@@ -78,11 +85,18 @@ class Inspector(Fold):
 def _decision(model: Model, group: str, member: Member) -> Decision:
     view = model.nodes.get(member.node)
     node = view.node if view else None
-    cards, _ = read_cards(node.annotations.get("volcano.sh/node-vgpu-register", "")) if node else ((), ())
+    of = model.groups.get(group)
+    queue = of.group.queue if of else ""
+    capability = dict(model.queues[queue].capability or {}) if queue in model.queues else {}
+    registered = frozenset((name, uuid) for name in model.nodes for uuid in _cards(model, name)) if capability else ()
+    allocatable = dict(node.allocatable or {}) if node else {}
     return Decision(
-        member,
-        group,
-        {card.uuid: card for card in cards},
-        dict(node.allocatable or {}) if node else {},
-        {name: dict(queue.capability or {}) for name, queue in model.queues.items()},
-    )
+        member, group, _cards(model, member.node), allocatable, queue, capability, frozenset(registered)
+    )  # fmt: skip
+
+
+def _cards(model: Model, name: str) -> dict[str, CardSpec]:
+    """Return what a node was known to register."""
+    view = model.nodes.get(name)
+    text = view.node.annotations.get(NODE_REGISTER, "") if view and view.node else ""
+    return {card.uuid: card for card in read_cards(text)[0]}

@@ -168,9 +168,8 @@ class Judge:
             f"{item['metadata']['namespace']}/{item['metadata']['name']}": parse_group(item).queue
             for item in self.world.store.items(POD_GROUP)
         }
-        queue = groups.get(fresh.pod.group_key, "")
-        capability = decision.capability.get(queue)
-        if not capability:
+        queue, capability = decision.queue, decision.capability
+        if not capability or groups.get(fresh.pod.group_key) != queue:
             return
         shares = [
             share
@@ -178,6 +177,7 @@ class Judge:
             if seen.pod.node and not seen.pod.finished and not seen.pod.deleting
             if groups.get(seen.pod.group_key) == queue
             for share in seen.shares
+            if (seen.pod.node, share.uuid) in decision.registered
         ]
         for name, used in (("volcano.sh/vgpu-number", len(shares)), ("volcano.sh/vgpu-memory", _sum(shares))):
             if name in capability and used > int(capability[name]):

@@ -12,7 +12,6 @@ from typing import Any, Final
 from unittest import mock
 
 from adapters.cluster.port import ApiUnknown
-from adapters.log.port import LogError
 from events.records import Opened, Record
 from scheduling.devices import fitting
 from scheduling.devices.claims import Claim
@@ -44,27 +43,16 @@ def no_fence(stack: ExitStack) -> None:
 
 
 def decide_before_catch_up(stack: ExitStack) -> None:
-    """The scheduler decides on what it had read before, its own last batch not among it."""
+    """The scheduler reads a little and decides, its own last batch perhaps still unread."""
 
-    async def step(self: Any) -> bool:
-        done: bool = await self.decide()
-        return await Scheduler.fold(self) or done
+    async def fold(self: Any) -> bool:
+        return bool(await self.follower.advance(2))
 
     async def may_decide(self: Any) -> bool:
         return bool(self.follower.state.anchored and await self._lead() and self.follower.state.ready)
 
-    async def append(self: Any, batch: Any, *_: Any) -> bool:
-        self._batches += 1
-        try:
-            await self._writer.append([("", batch)])
-        except LogError:
-            return True
-        self._settled = None
-        return True
-
-    _set(stack, Scheduler, "step", step)
+    _set(stack, Scheduler, "fold", fold)
     _set(stack, Scheduler, "_may_decide", may_decide)
-    _set(stack, Scheduler, "_append", append)
 
 
 def unknown_is_failure(stack: ExitStack) -> None:
