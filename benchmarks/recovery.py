@@ -1,0 +1,130 @@
+"""How fast a service is back: from a snapshot or from the whole log to its first decision, and what a snapshot costs.
+
+    python benchmarks/recovery.py [--pods 10000] [--nodes 200] [--tail 2000]
+
+The history is that of ``fold_speed`` (a pod is observed, grouped, decided, reported, observed bound and running), on a
+SQLite log in a temporary folder, with one pod that still waits at its end. Printed are: records a second when the whole
+log is folded; time and bytes of a snapshot; and from nothing to the first decision, with and without a snapshot that is
+``tail`` records old, for the scheduler and for the watcher's memory. A snapshot's time is also given for one decision
+made beside it, which it must not hold up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from fold_speed import _START_MS, _history, _observed, _pod
+
+from adapters.database.engine import migrate, open_database
+from adapters.database.recovery import Recovery
+from adapters.log.follower import Follower
+from adapters.log.sqlite import SqliteLog
+from events.codec import Message, record_id, to_message
+from events.records import Record
+from scheduling.decide import decide
+from scheduling.state.fold import Fold
+from scheduling.state.snapshot import dump, load
+from services.watcher.beginning import remembered
+from services.watcher.memory import Memory
+
+_APPEND = 500
+
+
+async def _timed(label: str, work: Callable[[], Awaitable[Any]]) -> Any:
+    started = time.perf_counter()
+    found = await work()
+    print(f"{label}: {time.perf_counter() - started:.2f} s")
+    return found
+
+
+def _waiting(number: int) -> Message:
+    """One more pod, which waits."""
+    item = _pod(10**6)
+    record = Record(record_id("c", "i", "watcher", 1, number), "watcher", 1, number, "", _START_MS,
+                    _observed("Pod", item, 10**8))  # fmt: skip
+    return to_message(record, "c")
+
+
+async def _write(log: SqliteLog, messages: list[Message]) -> None:
+    for start in range(0, len(messages), _APPEND):
+        await log.append(messages[start : start + _APPEND])
+
+
+async def _snapshot_at(log: SqliteLog, recovery: Recovery, place: int) -> Follower[Fold]:
+    """Fold up to a place and on to the next batch, and keep a snapshot there."""
+    follower = Follower(log, Fold())
+    while follower.position < place:
+        await follower.advance(min(1000, place - follower.position))
+    while not follower.state.after_batch:
+        await follower.advance(1)
+    started = time.perf_counter()
+    size = recovery.save(follower.state, follower.position, follower.chain)
+    took = time.perf_counter() - started
+    data = dump(follower.state)
+    print(f"snapshot kept: {took:.2f} s, {size / 1e6:.1f} MB packed, {len(data) / 1e6:.1f} MB plain")
+    started = time.perf_counter()
+    load(data)
+    print(f"snapshot loaded and verified: {time.perf_counter() - started:.2f} s")
+    return follower
+
+
+def _beside(fold: Fold, follower: Follower[Fold]) -> None:
+    """A decision with a snapshot of another state going on in a thread beside it."""
+    alone = time.perf_counter()
+    decide(fold, _START_MS + 1_000, follower.chain, 10**6)
+    alone = time.perf_counter() - alone
+    fold.findings = None
+    thread = threading.Thread(target=dump, args=(follower.state,))
+    thread.start()
+    started = time.perf_counter()
+    decide(fold, _START_MS + 1_000, follower.chain, 10**6)
+    print(f"a decision alone: {alone:.2f} s; beside a snapshot: {time.perf_counter() - started:.2f} s")
+    thread.join()
+
+
+async def _first_decision(log: SqliteLog, recovery: Recovery | None) -> Follower[Fold]:
+    follower = await recovery.follower(log) if recovery else Follower(log, Fold())
+    await follower.catch_up()
+    assert decide(follower.state, _START_MS + 1_000, follower.chain, 10**6) is not None
+    return follower
+
+
+async def main(pods: int, nodes: int, tail: int) -> None:
+    messages = _history(pods, nodes)
+    number = sum(dict(message.headers)["ce_id"].startswith(b"c/i/w1.") for message in messages)
+    with tempfile.TemporaryDirectory() as folder:
+        log = SqliteLog(Path(folder) / "log.db")
+        await _write(log, [*messages, _waiting(number)])
+        engine = open_database(Path(folder) / "gpuledger.db")
+        migrate(engine)
+        recovery = Recovery(engine, "c", print)
+        print(f"{len(messages) + 1} records, {pods} pods on {nodes} nodes")
+        started = time.perf_counter()
+        whole = await _timed("scheduler, whole log, to its first decision", lambda: _first_decision(log, None))
+        print(f"rebuild: {len(messages) / (time.perf_counter() - started):,.0f} records a second")
+        earlier = await _snapshot_at(log, recovery, len(messages) - tail)
+        found = await _timed("scheduler, from the snapshot, to its first decision",
+                             lambda: _first_decision(log, recovery))  # fmt: skip
+        assert found.state.digest() == whole.state.digest()
+        _beside(found.state, earlier)
+        await _timed("watcher's memory, whole log", Follower(log, Memory()).catch_up)
+        memory = await _timed("watcher's memory, from the snapshot", lambda: remembered(recovery, log))
+        await memory.catch_up()
+        engine.dispose()
+        await log.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--nodes", type=int, default=200)
+    parser.add_argument("--tail", type=int, default=5_000)
+    chosen = parser.parse_args()
+    asyncio.run(main(chosen.pods, chosen.nodes, chosen.tail))

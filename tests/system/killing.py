@@ -1,0 +1,225 @@
+"""What the kills need: a tail of the log that judges as it reads, a workload in slices, and who leads at the moment."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from system.stack import Stack
+
+from adapters.log.follower import Follower
+from adapters.log.port import Log, LogError
+from events import names
+from events.canonical import Json
+from events.records import Outcome, Record
+from scheduling.state.fold import APPLIED, Fold
+from services.cli.labscript import NAMESPACE
+
+CARD_MB, SHARES, CARDS = 8_192, 10, 8
+MIG_CARD_MB, MIG_SLICES = 81_920, 7
+_LOOK_EVERY_S = 0.03
+_CONFIG = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins:
+  - {name: drf}
+  - name: deviceshare
+    arguments:
+      deviceshare.VGPUEnable: true
+      deviceshare.SchedulePolicy: binpack
+      deviceshare.GPUExclusiveRules: [{workloadType: training}]
+  - {name: predicates}
+  - {name: proportion}
+  - {name: nodeorder}
+"""
+_GEOMETRY = """
+nvidia:
+  knownMigGeometries:
+  - models: [A100-SXM4-80GB]
+    allowedGeometries:
+    - {group: group1, geometries: [{name: 1g.10gb, memory: 9728, count: 7}]}
+"""
+
+
+class Judging(Fold):
+    """A fold that keeps every record with its verdict, and looks after each batch whether a card is over-given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[Record, str]] = []
+        self.over_given: list[str] = []
+
+    def apply(self, position: int, record: Record, chain_before: str) -> str:
+        verdict = super().apply(position, record, chain_before)
+        self.seen.append((record, verdict))
+        if self.after_batch:
+            self.over_given += [
+                f"{position}: card {card.uuid}"
+                for view in self.model.nodes.values()
+                for card in view.devices.cards
+                if card.used_memory > card.memory or card.used_shares > card.shares
+            ]
+        return verdict
+
+
+class Tail:
+    """Reads the log all the while."""
+
+    def __init__(self, log: Log) -> None:
+        self.follower: Follower[Judging] = Follower(log, Judging())
+        self._task = asyncio.create_task(self._read())
+
+    @property
+    def fold(self) -> Judging:
+        return self.follower.state
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def until(self, holds: Callable[[], bool], patience_s: float) -> bool:
+        deadline = time.monotonic() + patience_s
+        while not holds():
+            if self._task.done():
+                self._task.result()
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(_LOOK_EVERY_S)
+        return True
+
+    async def record(self, wanted: Callable[[Record], bool], patience_s: float) -> bool:
+        """Wait until a record comes that is wanted."""
+        start = len(self.fold.seen)
+        return await self.until(lambda: any(wanted(record) for record, _ in self.fold.seen[start:]), patience_s)
+
+    def leader(self, stack: Stack, role: str) -> str:
+        """Return the name of the process that leads a role, empty if it is none of ours (any more)."""
+        term = self.fold.model.terms.get(role)
+        pid = term.writer.split("/")[1] if term and term.writer else ""
+        return next((name for name, number in stack.pids().items() if str(number) == pid), "")
+
+    def bound(self) -> Counter[str]:
+        """Return how often each pod was reported bound by a record that counts."""
+        return Counter(
+            record.body.uid
+            for record, verdict in self.fold.seen
+            if isinstance(record.body, Outcome) and record.body.verb == "bind" and record.body.result == "applied"
+            and verdict == APPLIED
+        )  # fmt: skip
+
+    async def _read(self) -> None:
+        while True:
+            with suppress(LogError):
+                await self.follower.catch_up()
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+
+# --- the workload ---------------------------------------------------------------------------------------------------
+
+
+def cluster(pods: int) -> list[Json]:
+    """Return the nodes and configurations for so many pods: there is room for all of them."""
+    items = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+        _config_map(*names.SCHEDULER_CONFIG, _CONFIG),
+        _config_map(*names.DEVICE_CONFIG, _GEOMETRY),
+    ]
+    for index in range(pods // 20 + 2):
+        cards = "".join(f"GPU-n{index}-{i},{SHARES},{CARD_MB},NVIDIA-RTX,true,hami-core:" for i in range(CARDS))
+        items.append(_node(f"n{index}", cards, CARDS * SHARES, CARDS * CARD_MB))
+    for index in range(pods // 200 + 1):
+        cards = "".join(
+            f"GPU-m{index}-{i},{MIG_SLICES},{MIG_CARD_MB},NVIDIA-NVIDIA A100-SXM4-80GB,true,mig:" for i in range(CARDS)
+        )
+        items.append(_node(f"m{index}", cards, CARDS * MIG_SLICES, CARDS * MIG_CARD_MB))
+    return items
+
+
+def _config_map(namespace: str, name: str, key: str, text: str) -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": namespace, "name": name},
+            "data": {key: text}}  # fmt: skip
+
+
+def _node(name: str, cards: str, number: int, memory: int) -> Json:
+    room = {"cpu": "256", "memory": "1Ti", "pods": "500", "volcano.sh/vgpu-number": str(number),
+            "volcano.sh/vgpu-memory": str(memory), "volcano.sh/vgpu-cores": str(CARDS * 100)}  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"kind": name[0], "kubernetes.io/hostname": name},
+            "annotations": {names.NODE_REGISTER: cards},
+        },
+        "status": {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def workload(pods: int, chance: random.Random) -> Iterator[list[Json]]:
+    """Yield the objects of one workload after another: gangs of awkward sizes, pods alone, exclusive ones, slices."""
+    left, number = pods, 0
+    while left > 0:
+        number += 1
+        size = min(left, chance.choice((1, 1, 2, 3, 7)))
+        what = chance.choice(("shared", "shared", "training", "slice"))
+        group = f"gang-{number}" if size > 1 else ""
+        items: list[Json] = []
+        if group:
+            items.append({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+                          "metadata": {"namespace": NAMESPACE, "name": group},
+                          "spec": {"minMember": size, "queue": "default"}})  # fmt: skip
+        items += [_pod(f"w{number}-{index}", group, what) for index in range(size)]
+        left -= size
+        yield items
+
+
+def _pod(name: str, group: str, what: str) -> Json:
+    amounts = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000" if what == "slice" else "1200"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "namespace": NAMESPACE,
+            "name": name,
+            "labels": {"workloadType": what},
+            **({"annotations": {names.GROUP_NAME: group}} if group else {}),
+        },
+        "spec": {
+            "schedulerName": "volcano",
+            "nodeSelector": {"kind": "m" if what == "slice" else "n"},
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "c", "image": "none", "resources": {"limits": amounts}}],
+        },
+    }
+
+
+# --- the judgement --------------------------------------------------------------------------------------------------
+
+
+def misgiven(pods: list[Json]) -> list[str]:
+    """Return what is wrong with how the API server says that cards are given: too much, one slice or rule twice."""
+    held: Counter[str] = Counter()
+    shares: Counter[str] = Counter()
+    alone: Counter[str] = Counter()
+    for pod in pods:
+        meta: dict[str, Any] = pod["metadata"]
+        record = meta["annotations"][names.VGPU_IDS]
+        for share in (part for part in record.replace(";", "").split(":") if part):
+            card, _, memory, _ = share.split(",")
+            uuid = card.partition("[")[0]
+            held[uuid] += int(memory)
+            shares[uuid] += 1
+            if "[" in card:
+                alone[card] += 1
+            elif meta["labels"]["workloadType"] == "training":
+                alone[f"training on {uuid}"] += 1
+    wrong = [f"{uuid}: {memory} MiB" for uuid, memory in held.items()
+             if memory > (MIG_CARD_MB if uuid.startswith("GPU-m") else CARD_MB)]  # fmt: skip
+    wrong += [f"{uuid}: {count} shares" for uuid, count in shares.items() if count > SHARES]
+    return wrong + [f"{what}: {count} times" for what, count in alone.items() if count > 1]
