@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from adapters.database.errors import DatabaseError
+from adapters.database.tls import secured
 
 __all__ = ["DatabaseError", "migrate", "open_database", "plainly", "set_aside_if_damaged"]
 
@@ -28,7 +29,8 @@ def open_database(url: str | Path) -> Engine:
     try:
         parsed = _with_driver(URL.create("sqlite", database=str(url)) if isinstance(url, Path) else make_url(url))
         if parsed.get_backend_name() != "sqlite":
-            return create_engine(parsed, pool_pre_ping=True)
+            plain, arguments = secured(parsed) if parsed.get_backend_name() == "postgresql" else (parsed, {})
+            return create_engine(plain, pool_pre_ping=True, connect_args=arguments)
         if parsed.database in (None, "", ":memory:"):
             engine = create_engine(parsed, poolclass=StaticPool, connect_args={"check_same_thread": False})
             return _with_whole_transactions(engine)

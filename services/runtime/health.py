@@ -11,6 +11,8 @@ from typing import Final
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+from services.runtime.access import guard
+
 BODY_BYTES_MAX: Final = 1024
 
 #: Says why a part of the process is not ready, or nothing if it is.
@@ -38,8 +40,9 @@ def health_app(
     return app
 
 
-async def serve_health(app: web.Application, host: str, port: int) -> tuple[web.AppRunner, int]:
-    """Serve an application and return its runner (``cleanup`` ends it) and the port. Raises OSError."""
+async def serve_health(app: web.Application, host: str, port: int, token: str = "") -> tuple[web.AppRunner, int]:
+    """Serve an application and return its runner (``cleanup`` ends it) and the port. Raises OSError, NotGuarded."""
+    guard(app, host, token)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, host, port)

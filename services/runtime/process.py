@@ -59,7 +59,8 @@ class Process:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
         app = health_app(self.metrics.registry, {"services": self._all_run}, {"steps": self._all_well})
-        runner, self.port = await serve_health(app, self.settings.http.host, self.settings.http.port)
+        http = self.settings.http
+        runner, self.port = await serve_health(app, http.host, http.port, http.token.get_secret_value())
         self._closers.append(runner.cleanup)
         beating = asyncio.create_task(self._beat())
         try:

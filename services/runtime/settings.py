@@ -91,9 +91,13 @@ class LogSettings(_Section):
 
 
 class HttpSettings(_Section):
-    """Metrics and health over HTTP, on loopback unless said otherwise; port 0 takes a free one."""
+    """Metrics and health over HTTP, on loopback unless said otherwise; port 0 takes a free one.
+
+    ``token`` is asked for by everything but health and metrics; off loopback nothing else is served without one.
+    """
 
     host: str = "127.0.0.1"
+    token: SecretStr = SecretStr("")
     port: int = Field(default=8080, ge=0, le=65535)
 
 
