@@ -35,6 +35,7 @@ class Bulk:
         self._checks, self._scores = session.plugins("check"), session.plugins("scores")
         self.able = all(type(plugin).check_at is not Plugin.check_at for plugin in self._checks)
         self.able = self.able and all(type(plugin).scores_at is not Plugin.scores_at for plugin in self._scores)
+        self._cards_are_checked = any(plugin.name == "deviceshare" for plugin in self._checks)
         weights: Sequence[int] = [weight for plugin in self._scores for weight in plugin.weights()]
         self.bounded = all(abs(weight) <= WEIGHT_MAX for weight in weights)
 
@@ -62,8 +63,9 @@ class Bulk:
         codes = short_at(task, columns, where)
         for plugin in self._checks:
             plugin.check_at(task, columns, where, codes)
-        # Whatever is configured, the cards are looked at (devices/R-1a); a second look changes nothing.
-        cards_at(task, columns, where, codes)
+        if not self._cards_are_checked:
+            # Whatever is configured, the cards are looked at (devices/R-1a).
+            cards_at(task, columns, where, codes)
         return codes, scores
 
 

@@ -55,7 +55,7 @@ def class_of(pod: Pod, traits: Traits) -> Hashable | None:
 #: Less than any score: the node is no candidate.
 _NONE = int(np.iinfo(np.int64).min)
 #: Of so few changed nodes each is judged by itself; more are judged in columns.
-FEW = 4
+FEW = 8
 
 
 class PodClass:
@@ -87,7 +87,7 @@ class PodClass:
         if self.read == len(changed):
             return
         if self.read < 0:
-            self._views = [session.views[name] for name in self.names]
+            self._views = list(session.memo.columns_of(session).views)
             self._judge_all(session, task)
         else:
             place = session.memo.places

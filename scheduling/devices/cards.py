@@ -113,6 +113,8 @@ class Card:
 
     def booked(self, share: Share) -> int:
         """Return the units that a share takes: its slice's, else what its record says (F-15, F-23, N-22)."""
+        if self.spec.mode != MIG:
+            return share.memory
         found = self.slice_of(share)
         return share.memory if found is None else found.memory // self.factor
 
