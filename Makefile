@@ -40,8 +40,9 @@ CHAOS_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null 
 chaos: setup ## 200 fresh seeds of the simulation with faults
 	$(VENV)/bin/gpuledger simulate --chaos --seeds 200 --steps 1500 --seed $(CHAOS_SEED)
 
-soak: setup ## 5,000 fresh seeds; what fails is reduced and kept
+soak: setup ## 5,000 fresh seeds, what fails is reduced and kept; kills on real parts under 2,000 pods
 	$(VENV)/bin/gpuledger simulate --chaos --seeds 5000 --steps 1500 --seed $(CHAOS_SEED) --keep tests/simulation/seeds
+	GPULEDGER_KILLS=120 GPULEDGER_KILL_PODS=2000 $(PY) -m pytest -s tests/system/test_kills_real.py
 
 mutants: setup ## Planted faults: each must be caught by the simulation
 	$(PY) -m pytest tests/simulation/mutants
