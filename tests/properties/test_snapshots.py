@@ -7,7 +7,10 @@ again: every verdict, every decision made again, and the digest at the end are t
 
 from __future__ import annotations
 
+import gzip
+import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rules.state.history import START_MS, History, node, pod
 
+from events import chain
+from events.codec import CODEC, Message, SetAside
 from events.kinds import OBSERVED_KINDS
 from events.names import SCHEDULER_CONFIG
-from events.records import Batch, Ticked
+from events.records import Batch, Genesis, Record, Ticked
 from scheduling.decide import decide
 from scheduling.state.fold import Fold
-from scheduling.state.snapshot import NotNow, Unusable, dump, load, seen_in
+from scheduling.state.snapshot import NotNow, Unusable, dump, load, refusal, seen_in
 
 CONFIGS = (
     'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins: [{name: priority}, {name: gang}]\n'
@@ -176,10 +181,10 @@ def told(seed: int, turns: int = 60) -> Story:
 def fold_on(fold: Fold, story: Story, start: int) -> list[str]:
     """Fold the rest of a story; each of its batches is decided again first and must come out the same."""
     verdicts = []
-    for position, (record, chain) in enumerate(story.records[start:], start):
+    for position, (record, before) in enumerate(story.records[start:], start):
         if isinstance(record.body, Batch):
-            assert decide(fold, record.body.time_ms, chain, record.body.batch) == record.body
-        verdicts.append(fold.apply(position, record, chain))
+            assert decide(fold, record.body.time_ms, before, record.body.batch) == record.body
+        verdicts.append(fold.apply(position, record, before))
     return verdicts
 
 
@@ -254,3 +259,40 @@ def test_what_a_watcher_needs_is_read_without_building_the_state() -> None:
     assert small["incarnation"] == story.fold.model.incarnation
     assert {(item.kind, item.uid) for item in seen} >= {("Pod", uid) for uid in fold.model.pods}
     assert set(applied) == {uid for uid, entry in fold.model.pods.items() if entry.applied_version}
+
+
+GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.jsonl.gz"))
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.name.partition(".")[0])
+def test_recorded_logs_go_on_from_a_snapshot_with_the_same_verdicts_and_decisions(path: Path) -> None:
+    """Logs of the simulation with faults: evictions, MIG, exclusivity, legacy sharing, superseded writers."""
+    digest, whole, records, verdicts = chain.GENESIS, Fold(), [], []
+    snapshots: list[tuple[int, bytes]] = []
+    for line in gzip.decompress(path.read_bytes()).decode("ascii").splitlines():
+        headers, value = json.loads(line)
+        message = Message(tuple((name, text.encode("latin-1")) for name, text in headers), value.encode("latin-1"))
+        record = CODEC.from_message(message)
+        records.append((record, digest.hex()))
+        verdicts.append(told_to(whole, len(verdicts), record, digest.hex()))
+        if verdicts[-1] == "applied" and isinstance(record, Record) and isinstance(record.body, Genesis):
+            digest = chain.GENESIS
+        digest = chain.extend(digest, message)
+        if not refusal(whole):
+            snapshots.append((len(records), dump(whole)))
+    assert snapshots
+    for start, data in (snapshots[0], snapshots[len(snapshots) // 2]):
+        fold = load(data)
+        for position, (record, before) in enumerate(records[start:], start):
+            assert told_to(fold, position, record, before) == verdicts[position]
+        assert fold.digest() == whole.digest()
+        assert fold.model.nodes == whole.model.nodes
+        time_ms = whole.model.time_ms + 60_000
+        assert decide(fold, time_ms, digest.hex(), 1) == decide(whole, time_ms, digest.hex(), 1)
+
+
+def told_to(fold: Fold, position: int, record: Record | SetAside, before: str) -> str:
+    if isinstance(record, SetAside):
+        fold.set_aside(position, record.reason, before)
+        return "set aside"
+    return fold.apply(position, record, before)
