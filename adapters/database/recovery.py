@@ -15,10 +15,12 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, inspect
+from sqlalchemy.exc import SQLAlchemyError
 
 from adapters.database.errors import DatabaseError
 from adapters.database.snapshots import Saved, Snapshots
+from adapters.database.tables import Snapshot
 from adapters.log.follower import Follower
 from adapters.log.port import Log
 from events import chain
@@ -51,6 +53,7 @@ class Recovery:
     """The snapshots of one cluster, for who starts and for who keeps them. ``note`` is told what was not used."""
 
     def __init__(self, engine: Engine, cluster: str, note: Note = lambda _: None) -> None:
+        self._engine = engine
         self._snapshots = Snapshots(engine, cluster)
         self._note = note
         self._covered = -1
@@ -136,7 +139,19 @@ class Recovery:
             self._note(f"snapshot at {saved.position} was thrown away: {why}")
 
     def _newest(self, up_to: int | None) -> Saved | None:
-        return self._snapshots.newest(FORMAT, up_to)
+        """Return the newest snapshot; a database that nobody has made tables in yet has none. Raises DatabaseError."""
+        try:
+            return self._snapshots.newest(FORMAT, up_to)
+        except DatabaseError:
+            if self._has_tables():
+                raise
+            return None
+
+    def _has_tables(self) -> bool:
+        try:
+            return inspect(self._engine).has_table(Snapshot.__tablename__)
+        except SQLAlchemyError:
+            return True
 
     async def _why_not(self, log: Log, saved: Saved, first: int) -> str:
         """Say why the log does not lead to a snapshot, or nothing. Behind a front that was cut it cannot be asked."""

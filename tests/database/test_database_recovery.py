@@ -105,6 +105,8 @@ async def test_without_snapshots_or_without_a_database_everything_is_read(engine
     story, notes = await told(3), []
     await same(await Recovery(engine, "prod", notes.append).follower(story.log), story)
     assert notes == []
+    await same(await Recovery(open_database("sqlite://"), "prod", notes.append).follower(story.log), story)
+    assert notes == []
     nowhere = open_database("postgresql://nobody@127.0.0.1:1/none")
     await same(await Recovery(nowhere, "prod", notes.append).follower(story.log), story)
     assert len(notes) == 1
