@@ -10,12 +10,13 @@ passes.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -42,8 +43,9 @@ PODS = int(os.environ.get("GPULEDGER_KILL_PODS", "200"))
 SEED = int(os.environ.get("GPULEDGER_KILL_SEED", "7"))
 ROLES: tuple[Role, ...] = ("watcher", "scheduler", "binder")
 #: A point that does not come within this time is not waited for any longer: the kill comes at random.
-POINT_S = 3.0
+POINT_S = 5.0
 PATIENCE_S = 120.0
+OPENED = "its term opened, nothing done in it"
 
 
 def opened(role: Role) -> Callable[[Record], bool]:
@@ -57,17 +59,17 @@ def binds(record: Record) -> bool:
 #: Right after which record on the log the leader of a role dies.
 POINTS: dict[str, dict[str, Callable[[Record], bool]]] = {
     "watcher": {
-        "its term opened, nothing listed": opened("watcher"),
+        OPENED: opened("watcher"),
         "within a list": lambda record: isinstance(record.body, ListEnd),
         "an observation appended": lambda record: isinstance(record.body, Observed) and record.body.kind == "Pod",
     },
     "scheduler": {
-        "its term opened, nothing decided": opened("scheduler"),
+        OPENED: opened("scheduler"),
         "a batch appended, not bound": binds,
         "an outcome appended, not folded": lambda record: isinstance(record.body, Outcome),
     },
     "binder": {
-        "its term opened, nothing done": opened("binder"),
+        OPENED: opened("binder"),
         "a batch read, not bound": binds,
         "bound in part, reported in part": lambda record: isinstance(record.body, Outcome),
     },
@@ -99,6 +101,7 @@ class Kills:
         self.run, self.tail, self.kube, self.broker = run, tail, kube, broker
         self.chance = random.Random(SEED)
         self.count: Counter[tuple[str, str]] = Counter()
+        self.led_again: list[float] = []
         self.woken: list[str] = []
         self.killing: list[asyncio.Task[None]] = []
 
@@ -111,27 +114,39 @@ class Kills:
             self.killing = [asyncio.create_task(self._kill(role)) for role in ROLES]
             for item in (item for items in part for item in items):
                 await insisting(partial(manifests.apply, self.run.api, item))
-            if number in mishaps:
-                await mishaps[number]()
+            for mishap in mishaps.get(number, ()):
+                await mishap()
             await asyncio.gather(*self.killing)
             for role in ROLES:
                 assert await self._led(role), f"nobody leads as {role}"
             assert self.run.stack.ended() == []
             assert self.tail.fold.over_given == []
 
-    def _mishaps(self, rounds: int) -> dict[int, Callable[[], object]]:
-        """What happens besides, each in a round of its own."""
+    def _mishaps(self, rounds: int) -> dict[int, list[Callable[[], Awaitable[None]]]]:
+        """What happens besides, each in a round of its own if there are enough."""
         these = (self._pause_scheduler, self._broker_dies, self._api_server_dies, self._database_dies,
                  self._pause_binder, self._broker_dies, self._api_server_dies)  # fmt: skip
-        return {(index + 1) * rounds // (len(these) + 1): what for index, what in enumerate(these)}
+        found: dict[int, list[Callable[[], Awaitable[None]]]] = {}
+        for index, what in enumerate(these):
+            found.setdefault((index + 1) * rounds // (len(these) + 1), []).append(what)
+        return found
 
     async def _kill(self, role: str) -> None:
         """Kill the leader of a role at a point, or after a while, and start it again."""
         point = self.chance.choice((*POINTS[role], "at random"))
+        if point == OPENED:
+            # Somebody must go for somebody else to come.
+            self._kill_now(role, "at random")
         if point == "at random":
             await asyncio.sleep(self.chance.random())
-        elif not await self.tail.record(POINTS[role][point], POINT_S):
+        elif not await self.tail.record(POINTS[role][point], PATIENCE_S if point == OPENED else POINT_S):
             point = "at random"
+        killed = time.monotonic()
+        self._kill_now(role, point)
+        if await self._led(role):
+            self.led_again.append(time.monotonic() - killed)
+
+    def _kill_now(self, role: str, point: str) -> None:
         name = self.tail.leader(self.run.stack, role) or role
         self.run.stack.kill(name)
         self.run.stack.start(name)
@@ -175,6 +190,7 @@ class Kills:
 async def test_nothing_is_lost_and_nothing_is_done_twice(run: Run, kube_server: KubeApiServer, broker: Broker) -> None:
     for item in cluster(PODS):
         await insisting(partial(manifests.apply, run.api, item))
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     log = await KafkaLog.open(run.stack.kafka)
     tail = Tail(log)
     began = time.monotonic()
@@ -185,6 +201,8 @@ async def test_nothing_is_lost_and_nothing_is_done_twice(run: Run, kube_server: 
         pods = await all_bound(run)
         total, settled = sum(kills.count.values()), time.monotonic()
         print(f"{total} kills in {killed - began:.0f} s, {PODS} pods bound {settled - killed:.1f} s later")
+        again = sorted(kills.led_again)
+        print(f"somebody led again after {again[len(again) // 2]:.1f} s (median), {again[-1]:.1f} s (longest)")
         for (role, point), count in sorted(kills.count.items()):
             print(f"  {role}: {point}: {count}")
         assert total >= KILLS
