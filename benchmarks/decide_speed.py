@@ -25,6 +25,7 @@ from events.records import Batch, Body, Deleted, Genesis, ListEnd, Observed, Ope
 from scheduling.cycle.memo import Memo
 from scheduling.decide import decide
 from scheduling.state.fold import Fold
+from services.runtime.memory import collect_rarely
 
 _START_MS = 1_767_225_600_000
 _CARDS, _CLASSES, _CARD_MEMORY = 8, 20, 81920
@@ -215,6 +216,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
+    collect_rarely()  # as every service does
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--nodes", default="50,500,5000")

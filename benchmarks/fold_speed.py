@@ -18,6 +18,7 @@ from events.codec import CODEC, Message, SetAside, record_id, to_message
 from events.kinds import OBSERVED_KINDS
 from events.records import Batch, BindCommand, Body, Genesis, ListEnd, Member, Observed, Opened, Outcome, Record, Role
 from scheduling.state.fold import Fold
+from services.runtime.memory import collect_rarely
 
 _START_MS = 1_767_225_600_000
 _PER_BATCH = 200
@@ -207,6 +208,7 @@ def main(pods: int, nodes: int) -> None:
 
 
 if __name__ == "__main__":
+    collect_rarely()  # as every service does
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--nodes", type=int, default=200)

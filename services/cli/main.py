@@ -13,6 +13,7 @@ from typing import Annotated, Final
 import typer
 
 from services.runtime import logging
+from services.runtime.memory import collect_rarely
 
 #: By command, in the order of the help: its module and the name in it, a function or (``app``) a group of commands.
 _COMMANDS: Final = {
@@ -64,4 +65,5 @@ def main() -> None:
     asked = [word for word in sys.argv[1:2] if word in _COMMANDS]
     for command in asked or _COMMANDS:
         _add(command)
+    collect_rarely()
     app()
