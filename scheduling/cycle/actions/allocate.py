@@ -58,6 +58,7 @@ class Allocation:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._tasks: dict[str, deque[Task]] = {}
+        self._ranks: list[tuple[tuple[Any, ...], str]] | None = None
         self.reserved: set[str] = set()
         self._queues: dict[str, list[tuple[tuple[Any, ...], Job]]] = {}
         self._cached = session.argument(NAME, "predicateErrorCacheEnable", True)
@@ -96,9 +97,17 @@ class Allocation:
                 job.deferred = True
 
     def _best_queue(self) -> str:
+        """Return the first queue that has jobs. Shares move only where something stays placed (``_end``)."""
         if len(self._queues) == 1:
             return next(iter(self._queues))
-        return min(self._queues, key=lambda name: self.session.queue_order(self.session.queues[name]))
+        ranks = self._ranks
+        if ranks is None:
+            queues = self.session.queues
+            ranks = self._ranks = [(self.session.queue_order(queues[name]), name) for name in self._queues]
+            heapq.heapify(ranks)
+        while ranks[0][1] not in self._queues:
+            heapq.heappop(ranks)
+        return ranks[0][1]
 
     def _push(self, job: Job) -> None:
         heapq.heappush(self._queues.setdefault(job.queue.name, []), (self.session.job_order(job), job))
@@ -149,9 +158,11 @@ class Allocation:
         """AL-9."""
         if self.session.ready(job):
             job.turn_failed = not len(statement) and not job.ready
+            self._ranks = None if len(statement) else self._ranks
             statement.commit(job)
             return True
         if self.session.pipelined(job):
+            self._ranks = None
             statement.keep()
             return False
         statement.discard()
