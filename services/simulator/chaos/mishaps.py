@@ -61,7 +61,8 @@ class Mishaps:
     def _kill(self, rng: Random) -> None:
         if not self._world.processes:
             return
-        process = rng.choice(self._world.processes)
+        stuck = [process for process in self._world.processes if process.task is not None]
+        process = rng.choice(stuck if stuck and rng.random() < 0.5 else self._world.processes)
         held = "while held" if process.task is not None else "between steps"
         self._network.fired[f"kill {held}: {process.role}"] += 1
         self._world.kill(process)
@@ -129,7 +130,8 @@ class Mishaps:
         world = self._world
         if not world.processes:
             return
-        process = rng.choice(world.processes)
+        schedulers = world.of("scheduler")
+        process = rng.choice(schedulers if schedulers and rng.random() < 0.4 else world.processes)
         clock = process.clock
         what = rng.choice(("an hour ahead", "an hour behind", "back a little", "frozen", "right again"))
         self._network.fired[f"clock: {what}"] += 1
@@ -141,14 +143,14 @@ class Mishaps:
                 "an hour ahead": HOUR_MS, "an hour behind": -HOUR_MS, "back a little": clock.offset_ms - 7_000,
                 "right again": 0,
             }[what]  # fmt: skip
-        if process.role == "scheduler" and what == "an hour ahead" and rng.random() < 0.5:
+        if process.role == "scheduler" and what == "an hour ahead" and rng.random() < 0.7:
             what, side = rng.choice(("kill", "hold")), rng.choice(("before", "after"))
             self._network.arm(what, "scheduler", f"{side} append of a tick")
 
     # --- the log ---
 
     def _poison(self, rng: Random) -> None:
-        kind = rng.choices(POISON, (4, 4, 4, 0.2, 1))[0]
+        kind = rng.choices(POISON, (4, 4, 4, 1, 1))[0]
         message = self._bad_message(kind, rng)
         if message is None:
             return
