@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -80,26 +81,37 @@ async def measure(api: KubernetesApi, rate: int, seconds: int, label: str) -> li
     return sorted(took.values())
 
 
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def percentile(values: list[float], percent: int) -> float:
     return values[min(len(values) * percent // 100, len(values) - 1)]
+
+
+def start(command: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 async def main(rates: list[int], seconds: int, nodes: int) -> None:
     for rate in rates:
         with tempfile.TemporaryDirectory() as data:
             command = [str(Path(sys.executable).parent / "gpuledger"), "up", "--port", "0", "--data", data]
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            process = start(command)
             assert process.stdout is not None
             found = re.search(r"http://\S+?:\d+", process.stdout.readline())
             assert found is not None, "the first line names the API server"
             api = await KubernetesApi.connect(server_configuration(found.group()))
             for index in range(nodes):
                 await api.create(NODE, node(index))
+            before = cpu_seconds(process.pid)
             took = await measure(api, rate, seconds, f"r{rate}")
+            spent = (cpu_seconds(process.pid) - before) / (rate * seconds)
             print(
-                f"{rate:4d} pods/s for {seconds} s on {nodes} nodes of {_CARDS} cards: "
-                f"{len(took)} of {rate * seconds} bound, "
-                f"p50 {percentile(took, 50):.0f} ms, p99 {percentile(took, 99):.0f} ms, max {took[-1]:.0f} ms",
+                f"{rate:4d} pods/s for {seconds} s on {nodes} nodes of {_CARDS} cards: {len(took)} of "
+                f"{rate * seconds} bound, p50 {percentile(took, 50):.0f} ms, p99 {percentile(took, 99):.0f} ms, "
+                f"max {took[-1]:.0f} ms, {1000 * spent:.1f} ms CPU a pod",
                 flush=True,
             )
             await api.close()

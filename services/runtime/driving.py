@@ -23,7 +23,7 @@ News = Callable[[float], Awaitable[None]]
 
 #: Read models may be a second old, and status a moment: larger steps cost the others less.
 READ_MODELS_S: Final = 1.0
-STATUS_S: Final = 0.25
+STATUS_S: Final = 0.5
 #: What watches bring within this time is worked off together.
 GATHER_S: Final = 0.025
 
