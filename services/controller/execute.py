@@ -25,6 +25,7 @@ class Outcome:
     changes: list[Change] = field(default_factory=list)
     acted: bool = False
     refused: bool = False
+    why: str = ""
     again: bool = False
     laters: list[Later] = field(default_factory=list)
     forget: list[Ref] = field(default_factory=list)
@@ -111,7 +112,7 @@ class Executor:
 
     async def _refused(self, action: Action, error: ApiError, now_ms: int, outcome: Outcome) -> bool:
         """Tell of a refusal; True if the rest of the list must wait."""
-        outcome.refused = True
+        outcome.refused, outcome.why = True, error.message
         if isinstance(action, Create | Patch | Delete) and action.refused is not None:
             told = await self.run(action.refused(error.message), now_ms)
             outcome.changes += told.changes

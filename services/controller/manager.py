@@ -32,7 +32,7 @@ from events.kinds import (
     Kind,
 )
 from services.controller import garbage, podgroups, queues
-from services.controller.actions import Action, Later
+from services.controller.actions import Action, Emit, Later
 from services.controller.execute import Executor, Outcome
 from services.controller.jobs import policies, sshkeys
 from services.controller.jobs.plugins import KeyMaker
@@ -46,6 +46,7 @@ from services.controller.world import Ref, World, ref_of, spec, uid_of
 
 _LOG = structlog.get_logger("controller")
 _CONFLICTS_MAX = 8  # in a row, before an object has to wait
+_REFUSALS_TOLD = 15  # in a row, until people are told
 _BACK_OFF_MS_MIN, _BACK_OFF_MS_MAX = 1_000, 300_000
 _GONE_MAX = 50_000  # uids of objects that went, kept for their dependents
 _ROUNDS_MAX = 200  # in one step; what is left waits for the next
@@ -198,6 +199,7 @@ class ControllerManager:
         for index, request in enumerate(waiting or [None]):
             part = await self._executor.run(self._actions(key, request), self._clock.now_ms())
             self._settle(key, part)
+            await self._tell_of_limit(key, part, request)
             outcome.acted |= part.acted
             outcome.again = part.again
             if part.again:
@@ -205,6 +207,23 @@ class ControllerManager:
                     self._work.requests[key[1]] = waiting[index:]
                 break
         return outcome
+
+    async def _tell_of_limit(self, key: Key, outcome: Outcome, request: Request | None) -> None:
+        """Say once that what an object needs was refused again and again (E-10, E-13); it is tried on all the same."""
+        parked = self._work.parked.get(key)
+        if not outcome.refused or parked is None or parked.times != _REFUSALS_TOLD:
+            return
+        what, ref = key
+        item = self._world.get(ref.kind, ref.namespace, ref.name)
+        if item is None or what not in ("job", "queue"):
+            return
+        if what == "job":
+            action = request.action if request is not None and request.action else "SyncJob"
+            said = ("ExecuteAction", f"Job failed on action {action} for retry limit reached")
+            event = Emit(ref, uid_of(item), "Normal", *said)
+        else:
+            event = Emit(ref, uid_of(item), "Warning", "SyncQueue", f"SyncQueue queue failed for {outcome.why}")
+        await self._executor.run([event], self._clock.now_ms())
 
     def _actions(self, key: Key, request: Request | None) -> Sequence[Action]:
         what, ref = key
