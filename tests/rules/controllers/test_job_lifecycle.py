@@ -383,6 +383,26 @@ def test_refused_pods_are_told_and_tried_again(room: ControlRoom) -> None:
     assert room.job("j")["status"]["pending"] == 1
 
 
+def test_a_job_that_is_refused_again_and_again_is_told_so_once(room: ControlRoom) -> None:
+    """scheduling/E-10: and it is tried on all the same"""
+    room.put(
+        f"apiVersion: v1\nkind: ResourceQuota\nmetadata: {{name: q, namespace: {NS}}}\nspec: {{hard: {{pods: '1'}}}}\n"
+    )
+    room.apply(job(metadata=UID))
+    room.settle()
+    room.admit_groups()
+    text = "Job failed on action SyncJob for retry limit reached"
+    for _ in range(12):
+        room.clock.time_ms += 300_000
+        room.settle()
+    assert text not in room.events("ExecuteAction")
+    for _ in range(8):
+        room.clock.time_ms += 300_000
+        room.settle()
+    assert room.events("ExecuteAction").count(text) == 1
+    assert room.manager.next_due_ms() is not None
+
+
 def test_a_finished_job_goes_after_its_time(room: ControlRoom) -> None:
     room.run_job(job(metadata=UID, spec="ttlSecondsAfterFinished: 60"))
     room.finish("j-w-0", "Succeeded")
