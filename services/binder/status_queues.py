@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from scheduling.cycle.queue_status import allocated, as_status
-
 from adapters.cluster.port import ApiError, ClusterApi
 from events.canonical import Json
 from events.kinds import QUEUE
+from scheduling.cycle.queue_status import allocated, as_status
 from scheduling.objects import Queue
 from scheduling.state.model import Model
 from services.binder.written import Due, Pace, Written
