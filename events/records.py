@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
+from pydantic_core import PydanticSerializationError
 
+from events import canonical
 from events.canonical import Json
 
 Role = Literal["watcher", "scheduler", "binder"]
@@ -288,6 +290,14 @@ class Outcome(Body):
 
 
 BODIES: tuple[type[Body], ...] = (Genesis, Opened, Ticked, Observed, Deleted, ListChunk, ListEnd, Batch, Outcome)
+
+
+def spelled(part: BaseModel) -> str:
+    """Return the one spelling of a part: pydantic's, or ours where a text holds what UTF-8 cannot (a lone surrogate)."""
+    try:
+        return part.model_dump_json()
+    except PydanticSerializationError:
+        return canonical.trusted(part.model_dump()).decode("ascii")
 
 
 def dump(body: Body) -> dict[str, Any]:

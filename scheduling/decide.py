@@ -17,6 +17,7 @@ from events.records import (
     Member,
     PodBook,
     PodChange,
+    spelled,
 )
 from scheduling import cycle
 from scheduling.cycle.memo import Memo
@@ -204,5 +205,5 @@ class _Difference:
             entry, book = self._model.pods.get(uid), self._result.pods[uid]
             if entry is None or uid in bound or entry.book == book or entry.pod.group_key in self._left_out:
                 continue
-            classes.setdefault(book.model_dump_json(), (book, []))[1].append(uid)
+            classes.setdefault(spelled(book), (book, []))[1].append(uid)
         return [PodChange(uids=uids, book=book) for _, (book, uids) in sorted(classes.items())]

@@ -14,7 +14,7 @@ from typing import Any
 from events import canonical, names
 from events.canonical import Json
 from events.kinds import CONFIG_MAP, NODE, OBSERVED_KINDS, POD, POD_GROUP, PRIORITY_CLASS, QUEUE
-from events.records import Deleted, GroupBook, ListChunk, ListEnd, Observed
+from events.records import Deleted, GroupBook, ListChunk, ListEnd, Observed, spelled
 from scheduling import objects
 from scheduling.state.configuring import device_env, scheduler_config_changed
 from scheduling.state.digest import Digest
@@ -279,11 +279,11 @@ def pod_part(entry: PodEntry) -> list[Any]:
     return [
         entry.changed_at,
         entry.first_seen,
-        entry.placement.model_dump_json() if entry.placement else None,
+        spelled(entry.placement) if entry.placement else None,
         entry.placement_id,
         entry.applied_version,
-        entry.evicting.model_dump_json() if entry.evicting else None,
-        entry.book.model_dump_json(),
+        spelled(entry.evicting) if entry.evicting else None,
+        spelled(entry.book),
         entry.bind_failures,
         entry.lost,
     ]
@@ -291,7 +291,7 @@ def pod_part(entry: PodEntry) -> list[Any]:
 
 def group_part(entry: GroupEntry) -> list[Any]:
     """Return what the digest says of a PodGroup beyond its observation."""
-    return [entry.changed_at, entry.first_seen, entry.book.model_dump_json(), entry.attempts]
+    return [entry.changed_at, entry.first_seen, spelled(entry.book), entry.attempts]
 
 
 def content_of(kind: str, item: Json) -> bytes:

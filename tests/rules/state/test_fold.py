@@ -276,3 +276,11 @@ def test_a_record_that_cannot_be_read_moves_the_place_and_nothing_else(history: 
     history.fold.set_aside(50, "broken", "chain")
     assert history.fold.digest() == before
     assert history.fold.aside == 1
+
+
+def test_a_message_that_utf8_cannot_hold_stops_nobody(history: History) -> None:
+    """scheduling/F-2: the API server's words are taken as they come, a lone surrogate too."""
+    history.batch(binds=[bind()])
+    assert history.outcome(COMMAND, "refused", message="no: \udc80") == "applied"
+    assert history.fold.model.pods["pod-1"].book.message.endswith("\udc80")
+    equal_again(history)
