@@ -23,24 +23,38 @@ from typing import Any
 from fold_speed import _START_MS, _history, _observed, _pod
 
 from adapters.database.engine import migrate, open_database
-from adapters.database.recovery import Recovery
+from adapters.database.recovery import Recovery, _loaded
 from adapters.log.follower import Follower
 from adapters.log.sqlite import SqliteLog
 from events.codec import Message, record_id, to_message
 from events.records import Record
 from scheduling.decide import decide
 from scheduling.state.fold import Fold
-from scheduling.state.snapshot import dump, load
+from scheduling.state.snapshot import dump
 from services.watcher.beginning import remembered
 from services.watcher.memory import Memory
 
 _APPEND = 500
 
 
+class _Watch:
+    """Wall-clock and processor seconds of a block; the latter are what a busy machine leaves comparable."""
+
+    def __enter__(self) -> _Watch:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wall, self.cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
+
+    def __str__(self) -> str:
+        return f"{self.wall:.2f} s ({self.cpu:.2f} s of processor)"
+
+
 async def _timed(label: str, work: Callable[[], Awaitable[Any]]) -> Any:
-    started = time.perf_counter()
-    found = await work()
-    print(f"{label}: {time.perf_counter() - started:.2f} s")
+    with _Watch() as watch:
+        found = await work()
+    print(f"{label}: {watch}", flush=True)
     return found
 
 
@@ -57,40 +71,45 @@ async def _write(log: SqliteLog, messages: list[Message]) -> None:
         await log.append(messages[start : start + _APPEND])
 
 
-async def _snapshot_at(log: SqliteLog, recovery: Recovery, place: int) -> Follower[Fold]:
-    """Fold up to a place and on to the next batch, and keep a snapshot there."""
+async def _whole(log: SqliteLog, recovery: Recovery, place: int) -> tuple[Follower[Fold], Follower[Fold]]:
+    """Fold everything and decide; right after a batch behind ``place`` a snapshot is kept, and loaded, on the way."""
     follower = Follower(log, Fold())
-    while follower.position < place:
-        await follower.advance(min(1000, place - follower.position))
-    while not follower.state.after_batch:
-        await follower.advance(1)
-    started = time.perf_counter()
-    size = recovery.save(follower.state, follower.position, follower.chain)
-    took = time.perf_counter() - started
+    with _Watch() as before:
+        while follower.position < place:
+            await follower.advance(min(1000, place - follower.position))
+        while not follower.state.after_batch:
+            await follower.advance(1)
+    with _Watch() as keeping:
+        size = recovery.save(follower.state, follower.position, follower.chain)
     data = dump(follower.state)
-    print(f"snapshot kept: {took:.2f} s, {size / 1e6:.1f} MB packed, {len(data) / 1e6:.1f} MB plain")
-    started = time.perf_counter()
-    load(data)
-    print(f"snapshot loaded and verified: {time.perf_counter() - started:.2f} s")
-    return follower
+    print(f"snapshot kept: {keeping}, {size / 1e6:.1f} MB packed, {len(data) / 1e6:.1f} MB plain", flush=True)
+    with _Watch() as loading:
+        earlier = Follower(log, _loaded(data))
+    print(f"snapshot loaded and verified: {loading}", flush=True)
+    with _Watch() as after:
+        await _first_decision(follower)
+    cpu = before.cpu + after.cpu
+    print(f"scheduler, whole log, to its first decision: {before.wall + after.wall:.2f} s ({cpu:.2f} s of processor)")
+    print(f"rebuild: {follower.position / cpu:,.0f} records a second of processor", flush=True)
+    return follower, earlier
 
 
-def _beside(fold: Fold, follower: Follower[Fold]) -> None:
+def _beside(follower: Follower[Fold], earlier: Follower[Fold]) -> None:
     """A decision with a snapshot of another state going on in a thread beside it."""
-    alone = time.perf_counter()
-    decide(fold, _START_MS + 1_000, follower.chain, 10**6)
-    alone = time.perf_counter() - alone
-    fold.findings = None
-    thread = threading.Thread(target=dump, args=(follower.state,))
-    thread.start()
-    started = time.perf_counter()
-    decide(fold, _START_MS + 1_000, follower.chain, 10**6)
-    print(f"a decision alone: {alone:.2f} s; beside a snapshot: {time.perf_counter() - started:.2f} s")
-    thread.join()
+    fold = follower.state
+    for label, beside in (("alone", False), ("beside a snapshot", True)):
+        fold.findings = None
+        thread = threading.Thread(target=dump, args=(earlier.state,))
+        if beside:
+            thread.start()
+        with _Watch() as watch:
+            decide(fold, _START_MS + 1_000, follower.chain, 10**6)
+        print(f"a decision {label}: {watch}", flush=True)
+        if beside:
+            thread.join()
 
 
-async def _first_decision(log: SqliteLog, recovery: Recovery | None) -> Follower[Fold]:
-    follower = await recovery.follower(log) if recovery else Follower(log, Fold())
+async def _first_decision(follower: Follower[Fold]) -> Follower[Fold]:
     await follower.catch_up()
     assert decide(follower.state, _START_MS + 1_000, follower.chain, 10**6) is not None
     return follower
@@ -106,14 +125,15 @@ async def main(pods: int, nodes: int, tail: int) -> None:
         migrate(engine)
         recovery = Recovery(engine, "c", print)
         print(f"{len(messages) + 1} records, {pods} pods on {nodes} nodes")
-        started = time.perf_counter()
-        whole = await _timed("scheduler, whole log, to its first decision", lambda: _first_decision(log, None))
-        print(f"rebuild: {len(messages) / (time.perf_counter() - started):,.0f} records a second")
-        earlier = await _snapshot_at(log, recovery, len(messages) - tail)
-        found = await _timed("scheduler, from the snapshot, to its first decision",
-                             lambda: _first_decision(log, recovery))  # fmt: skip
+        whole, earlier = await _whole(log, recovery, len(messages) - tail)
+
+        async def again() -> Follower[Fold]:
+            return await _first_decision(await recovery.follower(log))
+
+        found = await _timed("scheduler, from the snapshot, to its first decision", again)
+        print(f"  it read {found.position - earlier.state.sequence} records after the snapshot")
         assert found.state.digest() == whole.state.digest()
-        _beside(found.state, earlier)
+        _beside(found, earlier)
         await _timed("watcher's memory, whole log", Follower(log, Memory()).catch_up)
         memory = await _timed("watcher's memory, from the snapshot", lambda: remembered(recovery, log))
         await memory.catch_up()

@@ -38,6 +38,9 @@ from scheduling.state.placing import held_by
 from scheduling.status import TERMINAL
 
 T = TypeVar("T")
+_POD, _NODE, _POD_GROUP, _QUEUE, _PRIORITY_CLASS, _CONFIG_MAP = (
+    f"{kind.api_version}/{kind.name}" for kind in (POD, NODE, POD_GROUP, QUEUE, PRIORITY_CLASS, CONFIG_MAP)
+)
 
 #: What these bytes are; another format, older or newer, is not read.
 FORMAT: Final = "gpuledger/snapshot/1"
@@ -87,7 +90,7 @@ def refusal(fold: Fold) -> str:
         return f"lists are under way: {', '.join(sorted(fold._observing._lists))}"
     if not fold.after_batch:
         return "the last record is not a batch that counts"
-    if len(fold.model.pods) != sum(kind == _kind(POD) for kind, _ in fold._observing._known):
+    if len(fold.model.pods) != sum(kind == _POD for kind, _ in fold._observing._known):
         return "there are pods without a uid of their own"
     return ""
 
@@ -248,13 +251,13 @@ class _Loading:
     def _plain_object(self, kind: str, name: str, key: str, known: Known) -> None:
         """Objects that nothing was decided of."""
         model = self._model
-        if kind == _kind(QUEUE):
+        if kind == _QUEUE:
             model.queues[key] = objects.queue(known.item, known.version)
-        elif kind == _kind(PRIORITY_CLASS):
+        elif kind == _PRIORITY_CLASS:
             model.priority_classes[key] = objects.priority_class(known.item, known.version)
-        elif kind == _kind(CONFIG_MAP):
+        elif kind == _CONFIG_MAP:
             model.config_maps[key] = objects.config_map(known.item, known.version)
-        elif kind not in (_kind(POD), _kind(NODE), _kind(POD_GROUP)):
+        elif kind not in (_POD, _NODE, _POD_GROUP):
             model.others.setdefault(name, {})[key] = objects.other(known.item, known.version)
 
     def _configuration(self) -> None:
@@ -271,7 +274,7 @@ class _Loading:
 
     def _pods(self) -> None:
         model = self._model
-        known = self._items.get(_kind(POD), {})
+        known = self._items.get(_POD, {})
         for uid, key, parts in self._lines["pod"]:
             seen = known[key]
             pod = objects.pod(seen.item, seen.version)
@@ -286,7 +289,7 @@ class _Loading:
             self._digest.set_late("pod", uid, partial(pod_part, entry))
 
     def _groups(self) -> None:
-        known = self._items.get(_kind(POD_GROUP), {})
+        known = self._items.get(_POD_GROUP, {})
         for key, (changed, first, book, attempts) in self._lines["group"]:
             group = objects.pod_group(known[key].item, known[key].version)
             entry = self._model.groups[key] = GroupEntry(group, changed, first, GroupBook(**book), attempts)
@@ -294,7 +297,7 @@ class _Loading:
 
     def _nodes(self) -> None:
         """The books, built from nothing but their sources (devices/A-14), what is on them in the order that it had."""
-        model, known = self._model, self._items.get(_kind(NODE), {})
+        model, known = self._model, self._items.get(_NODE, {})
         for name, changed, tasks, claims in self._lines["node"]:
             if changed is not None:
                 model.node_changed_at[name] = changed
@@ -330,7 +333,3 @@ class _Loading:
             model.commands[name] = command
             effect = command.bind or command.evict
             self._digest.set("command", name, effect.uid if effect else "")
-
-
-def _kind(kind: Any) -> str:
-    return f"{kind.api_version}/{kind.name}"
