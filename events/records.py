@@ -293,7 +293,7 @@ BODIES: tuple[type[Body], ...] = (Genesis, Opened, Ticked, Observed, Deleted, Li
 
 
 def spelled(part: BaseModel) -> str:
-    """Return the one spelling of a part: pydantic's, or ours where a text holds what UTF-8 cannot (a lone surrogate)."""
+    """Return the one spelling of a part: pydantic's, or ours where a text holds a lone surrogate."""
     try:
         return part.model_dump_json()
     except PydanticSerializationError:
