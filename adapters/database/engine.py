@@ -12,8 +12,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
@@ -80,6 +78,10 @@ def _with_whole_transactions(engine: Engine) -> Engine:
 
 def migrate(engine: Engine, revision: str = "head") -> None:
     """Bring the tables to a revision, up or down (``base``: no tables). Raises DatabaseError."""
+    # Who only reads what is there starts without it: it takes as long to load as SQLAlchemy's core.
+    from alembic import command
+    from alembic.config import Config
+
     try:
         with engine.begin() as connection:
             config = Config()
