@@ -7,15 +7,14 @@ shows of its work to people is never open to a network by oversight.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 #: They say nothing that could be a secret, and probes and Prometheus come without credentials.
 OPEN: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class NotGuarded(OSError):
@@ -35,9 +34,9 @@ def guard(app: web.Application, host: str, token: str) -> None:
     app.middlewares.append(_asking(token))
 
 
-def _asking(token: str) -> Callable[[web.Request, _Handler], Awaitable[web.StreamResponse]]:
+def _asking(token: str) -> Middleware:
     @web.middleware
-    async def ask(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    async def ask(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path not in OPEN and not _has(request, token):
             return web.Response(status=401, text="a bearer token is needed\n", headers={"WWW-Authenticate": "Bearer"})
         return await handler(request)
