@@ -45,6 +45,8 @@ ROLES: tuple[Role, ...] = ("watcher", "scheduler", "binder")
 #: A point that does not come within this time is not waited for any longer: the kill comes at random.
 POINT_S = 5.0
 PATIENCE_S = 120.0
+#: Each role once, and once more where a term has to open first: about as many as that.
+KILLS_A_ROUND = 4
 OPENED = "its term opened, nothing done in it"
 
 
@@ -107,9 +109,10 @@ class Kills:
 
     async def rounds(self) -> None:
         work = list(workload(PODS, self.chance))
-        rounds = -(-KILLS // len(ROLES))
+        rounds = -(-KILLS // KILLS_A_ROUND)
         mishaps = self._mishaps(rounds)
-        for number in range(rounds):
+        number = -1
+        while (number := number + 1) < rounds or sum(self.count.values()) < KILLS:
             part = work[number * len(work) // rounds : (number + 1) * len(work) // rounds]
             self.killing = [asyncio.create_task(self._kill(role)) for role in ROLES]
             for item in (item for items in part for item in items):
