@@ -12,7 +12,7 @@ from typing import Final
 from adapters.log import audit
 from adapters.log.follower import Follower
 from adapters.log.memory import MemoryLog
-from events.kinds import OBSERVED_KINDS, POD, POD_GROUP
+from events.kinds import NODE, OBSERVED_KINDS, POD, POD_GROUP
 from events.records import Batch
 from scheduling.decide import decide
 from scheduling.state.fold import Fold
@@ -90,8 +90,24 @@ def liveness(world: World, judge: Judge) -> Iterator[str]:
         yield f"8: command {command.id} for {effect.name if effect else ''} has no outcome"
     yield from judge.torn_gangs()
     yield from _left_behind(world)
+    yield from _told_otherwise(world)
     if not model.commands:
         yield from _left_waiting(world)
+
+
+def _told_otherwise(world: World) -> Iterator[str]:
+    """Yield what the log says of the cluster's objects that is not so."""
+    model = world.inspector.state.model
+    folded = {
+        POD: {uid for uid, entry in model.pods.items() if model.ours(entry.pod)},
+        POD_GROUP: {entry.group.uid for entry in model.groups.values()},
+        NODE: {view.node.uid for view in model.nodes.values() if view.node is not None},
+    }
+    for kind, uids in folded.items():
+        there = {item["metadata"]["uid"] for item in world.store.items(kind)}
+        for what, found in (("does not exist", uids - there), ("is not on the log", there - uids)):
+            if found:
+                yield f"7: {kind.name} {', '.join(sorted(found))} {what}"
 
 
 def _left_behind(world: World) -> Iterator[str]:

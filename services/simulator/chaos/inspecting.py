@@ -43,6 +43,8 @@ class Inspector(Fold):
         self.outcomes: Counter[str] = Counter()
         self.evictions = 0
         self.wrong: list[str] = []
+        self.refused: set[str] = set()
+        self._last_batch = (0, -1)
         self._terms: dict[str, int] = {}
         self._counted: set[tuple[str, int, int]] = set()
         super().__init__()
@@ -53,9 +55,12 @@ class Inspector(Fold):
             self._check(position, record)
         self.verdicts[f"{type(record.body).__name__}: {verdict.split(',')[0].split(' term')[0][:40]}"] += 1
         if isinstance(record.body, Batch) and verdict.startswith("applied"):
+            self._check_base(record, record.body)
             self._remember(record, record.body)
         elif isinstance(record.body, Outcome) and verdict == "applied":
             self.outcomes[f"{record.body.verb} {record.body.result}"] += 1
+            if record.body.verb == "bind" and record.body.result == "refused":
+                self.refused.add(record.body.command)
         return verdict
 
     def _check(self, position: int, record: Record) -> None:
@@ -71,6 +76,22 @@ class Inspector(Fold):
             self._terms[record.role] = record.term
         elif not isinstance(record.body, Genesis) and record.term != self._terms.get(record.role):
             self.wrong.append(f"7: record {record.id} of a superseded term took effect at {position}")
+
+    def _check_base(self, record: Record, batch: Batch) -> None:
+        """A decision rests on a place behind the last one of its term, and on nothing that has changed since (F-12)."""
+        place = self.sequence - 1
+        term, before = self._last_batch
+        if term == record.term and batch.base <= before:
+            self.wrong.append(f"7: batch {record.id} was decided before the last one was read back")
+        self._last_batch = record.term, place
+        for command in batch.binds:
+            for member in command.members:
+                entry = self.model.pods.get(member.uid)
+                if entry is None or entry.placement is not member:
+                    continue
+                moved = max(entry.changed_at, self.model.node_changed_at.get(member.node, 0))
+                if moved >= batch.base:
+                    self.wrong.append(f"7: batch {record.id}: {member.name} was placed though it was overtaken")
 
     def _remember(self, record: Record, batch: Batch) -> None:
         prefix = decision_prefix(self.model, record.term, batch.batch)

@@ -48,6 +48,7 @@ class Judge:
     def __post_init__(self) -> None:
         self._seen: dict[str, Seen] = {}
         self._judged: set[str] = set()
+        self._bound_by: dict[str, str] = {}
         self._version = -1
         self.complete: set[str] = set()
         self._minimum: dict[str, int] = {}
@@ -62,9 +63,14 @@ class Judge:
         if fresh:
             self.world.inspect()
             for text in self._all(fresh):
-                if text not in self.breaches:
-                    self.breaches.append(text)
+                self._say(text)
+        for name in sorted(self.world.inspector.state.refused & self._bound_by.keys()):
+            self._say(f"7: the refusal of {name} is on the log, and pod {self._bound_by[name]} is bound by it")
         self._remember_gangs()
+
+    def _say(self, text: str) -> None:
+        if text not in self.breaches:
+            self.breaches.append(text)
 
     def _read(self) -> list[Seen]:
         """Parse what is new, and return the pods that are bound since the last look."""
@@ -91,6 +97,7 @@ class Judge:
             if len(self.world.store.bindings[pod.uid]) > 1:
                 yield f"7: pod {pod.key} {pod.uid} was bound {len(self.world.store.bindings[pod.uid])} times"
             decision = self.world.inspector.state.decisions.get(pod.annotations.get(names.DECISION, ""))
+            self._bound_by[pod.annotations.get(names.DECISION, "")] = pod.key
             if decision is None or not _agrees(seen, decision):
                 said = pod.annotations.get(names.DECISION, "none")
                 yield f"5: pod {pod.key} is bound to {pod.node} by decision {said}, which does not stand on the log"

@@ -43,12 +43,12 @@ def no_fence(stack: ExitStack) -> None:
 
 
 def decide_before_catch_up(stack: ExitStack) -> None:
-    """Every other time the scheduler reads only a little and decides, its own last batch perhaps still unread."""
+    """Three times of four the scheduler reads only a little and decides, its own last batch perhaps still unread."""
     original = Scheduler.fold
 
     async def fold(self: Any) -> bool:
         self.turns = getattr(self, "turns", 0) + 1
-        return bool(await self.follower.advance(2)) if self.turns % 2 else await original(self)
+        return await original(self) if self.turns % 4 == 0 else bool(await self.follower.advance(1))
 
     async def may_decide(self: Any) -> bool:
         return bool(self.follower.state.anchored and await self._lead() and self.follower.state.ready)
