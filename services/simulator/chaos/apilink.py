@@ -34,6 +34,8 @@ CLOSED, EXPIRED, MISSED, AGAIN, BOOKMARK, BOOKMARK_LOST, SLOW, BROKEN = (
     "watch: bookmark lost", "watch: events late", "watch: error event",
 )  # fmt: skip
 STALE: Final = "list: stale"
+#: So many events back one can come again.
+_REMEMBERED: Final = 6
 WATCH_FAULTS: Final = (CLOSED, EXPIRED, MISSED, AGAIN, BOOKMARK, BOOKMARK_LOST, SLOW, BROKEN)
 API_FAULTS: Final = (*WRITE_FAULTS, *WATCH_FAULTS, STALE)
 
@@ -174,7 +176,8 @@ class Stream:
         if fault == MISSED:
             return self._missed()
         if fault == AGAIN:
-            return [*self._seen[-self._rng.randint(1, 3) :], *self._take()]
+            events = self._take()
+            return [*events, *([self._rng.choice(self._seen)] if self._seen else [])]
         events = self._take()
         return events if fault == BOOKMARK_LOST else [*events, self._bookmark()]
 
@@ -197,7 +200,7 @@ class Stream:
         lines = self._watch.take()
         events = [WatchEvent(type_, patches.copied(item)) for type_, item in lines]
         if events:
-            self._seen = [*self._seen, *events][-3:]
+            self._seen = [*self._seen, *events][-_REMEMBERED:]
         return events
 
     async def close(self) -> None:
