@@ -36,10 +36,10 @@ def test_killed_again_and_again_under_load(tmp_path: Path) -> None:
     last = Up(data)
     try:
         _all_run(last, accepted)
-        assert last.ready() == "ok"
+        assert until(last.ready, lambda word: word == "ok", 30.0) == "ok"
         assert last.end(signal.SIGTERM) == 0
     finally:
-        last.process.kill()
+        last.end(signal.SIGKILL)
     done = audit(data)
     assert done.returncode == 0, done.stdout + done.stderr
     _bound_once(data, accepted)
