@@ -86,7 +86,11 @@ class Bookkeeping:
 
     def wrong(self) -> Iterator[str]:
         """Yield what the tables say otherwise than the log, once everything was projected."""
-        self._project(self._projector)
+        try:
+            self._project(self._projector)
+        except DatabaseError as error:
+            yield f"8: the read models cannot be written any more: {error}"
+            return
         fresh = open_database("sqlite://")
         self._project(Projector(self._log, fresh, self._cluster))
         for table in PROJECTED:

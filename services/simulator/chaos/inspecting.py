@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from events.names import NODE_REGISTER
-from events.records import Batch, Genesis, Member, Opened, Outcome, Record
+from events.records import Batch, Body, Deleted, Genesis, ListChunk, Member, Observed, Opened, Outcome, Record
 from scheduling.devices.register import CardSpec, read_cards
 from scheduling.state.decisions import decision_prefix
 from scheduling.state.fold import Fold
@@ -44,6 +44,7 @@ class Inspector(Fold):
         self.evictions = 0
         self.wrong: list[str] = []
         self.refused: set[str] = set()
+        self._gone: set[str] = set()
         self._last_batch = (0, -1)
         self._terms: dict[str, int] = {}
         self._counted: set[tuple[str, int, int]] = set()
@@ -53,6 +54,7 @@ class Inspector(Fold):
         verdict = super().apply(position, record, chain_before)
         if verdict.startswith("applied"):
             self._check(position, record)
+            self._check_order(position, record.body)
         self.verdicts[f"{type(record.body).__name__}: {verdict.split(',')[0].split(' term')[0][:40]}"] += 1
         if isinstance(record.body, Batch) and verdict.startswith("applied"):
             self._check_base(record, record.body)
@@ -76,6 +78,21 @@ class Inspector(Fold):
             self._terms[record.role] = record.term
         elif not isinstance(record.body, Genesis) and record.term != self._terms.get(record.role):
             self.wrong.append(f"7: record {record.id} of a superseded term took effect at {position}")
+
+    def _check_order(self, position: int, body: Body) -> None:
+        """Within a watcher term a deletion is final, unless a list says otherwise (scheduling/F-4a)."""
+        if isinstance(body, Opened) and body.role == "watcher":
+            self._gone.clear()
+        elif isinstance(body, Deleted):
+            self._gone.add(body.uid)
+        elif isinstance(body, ListChunk):
+            self._gone.difference_update(body.uids)
+        elif isinstance(body, Observed):
+            uid = body.object["metadata"].get("uid", "")
+            if body.listed:
+                self._gone.discard(uid)
+            elif uid and uid in self._gone:
+                self.wrong.append(f"7: {body.kind} {uid}, which was deleted, came back by a late event at {position}")
 
     def _check_base(self, record: Record, batch: Batch) -> None:
         """A decision rests on a place behind the last one of its term, and on nothing that has changed since (F-12)."""
