@@ -83,8 +83,9 @@ class Ticked(Body):
 class Observed(Body):
     """An object as it is now: its projection (``events.projection``), never env or secrets.
 
-    ``listed`` marks a record that belongs to a list (start of a term, or after a lost watch): a list always wins over
-    tombstones and resource versions (scheduling/F-4a, F-11a).
+    ``listed`` marks a record of a list (start of a term, or after a lost watch) that contradicts what was known when
+    the list was asked for: it wins over tombstones, resource versions and reported Bindings (scheduling/F-4, F-4a,
+    F-11a).
     """
 
     TYPE: ClassVar[str] = "gpuledger.observed.object.v1"

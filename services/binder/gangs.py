@@ -14,8 +14,9 @@ from events.records import Member
 from scheduling.config.model import SchedulerConfig
 from scheduling.devices import record, register
 from scheduling.objects import Node
+from scheduling.resources import is_best_effort
 from scheduling.state.model import Command, Model, PodEntry
-from scheduling.status import VALID
+from scheduling.status import READY, TaskStatus
 
 
 class Gangs:
@@ -67,8 +68,8 @@ class Gangs:
         minimum = group.group.min_member
         if minimum > self._minimum.get(command.id, minimum):
             return f"PodGroup {command.group} was changed after the decision"
-        valid = sum(entry.status in VALID for entry in members)
-        return f"PodGroup {command.group} has {valid} of {minimum} members left" if valid < minimum else ""
+        left = sum(_counts(entry) for entry in members)
+        return f"PodGroup {command.group} has {left} of {minimum} members left" if left < minimum else ""
 
     def _lost_place(self, command: Command) -> str:
         """Say which other member of the block cannot be bound where it was placed (its own node: ``Bindings``)."""
@@ -98,6 +99,16 @@ def lost_cards(registered: str, allocation: str) -> list[str]:
         return []
     cards, _ = register.read_cards(registered)
     return sorted({share.uuid for share in record.decode(allocation).shares} - {card.uuid for card in cards})
+
+
+def _counts(entry: PodEntry) -> bool:
+    """Tell whether a member is of the gang as it was decided on: one that came since, under a lost one's name, is not.
+
+    Placed, refused and to be placed anew (F-2), or asking for nothing (PG-10).
+    """
+    if entry.status in READY:
+        return True
+    return entry.status is TaskStatus.PENDING and (entry.bind_failures > 0 or is_best_effort(entry.pod.request))
 
 
 def _bound(members: Iterable[PodEntry]) -> bool:

@@ -122,26 +122,32 @@ class View:
         items = [item for item in items if relevant(self._kind, item, self._scope)]
         present = {_key(item): _uid(item) for item in items}
         uids = sorted(_uid(item) for item in items)
-        for uid in uids:
-            self._gone.pop(uid, None)
-        found = [
-            self._goodbye(key, known, memory)
-            for key, known in sorted(memory.of(self._kind).items())
-            if present.get(key) != known.uid
-        ]
+        living_again = {uid for uid in uids if uid in self._gone}
+        for uid in living_again:
+            del self._gone[uid]
+        found: list[Addressed] = []
+        for key, known in sorted(memory.of(self._kind).items()):
+            if present.get(key) != known.uid:
+                found.append(self._goodbye(key, known, memory))
+                self._bury(known.uid)
         for item in items:
-            found += self._from_list(item, memory, term)
+            found += self._from_list(item, memory, term, _uid(item) in living_again)
         return found + self._list_records(uids, version, list_id)
 
-    def _from_list(self, item: Json, memory: Memory, term: int) -> list[Addressed]:
-        """An object of a list is recorded if it changed, or if the state may rest on a version that is not real."""
-        projection, version = project(self._kind, item, self._scope), _version(item)
+    def _from_list(self, item: Json, memory: Memory, term: int, lives_again: bool) -> list[Addressed]:
+        """An object of a list is recorded if it changed, or if the state may rest on a version that is not real.
+
+        Only what contradicts what was known when the list was asked for must win over it (``listed``). A Binding that
+        was reported while the answer was on its way is newer than the answer, and its reservation stays (F-4).
+        """
+        projection, version, uid = project(self._kind, item, self._scope), _version(item), _uid(item)
         known = memory.of(self._kind).get(_key(item))
-        if known is not None and known.uid == _uid(item) and known.digest == digest_of(self._kind, projection):
-            turned_back = known.term == term and _newer(known.version, version)
-            if not turned_back and not memory.bound_by_us(known.uid):
-                return []
-        return [self._observed(projection, version, memory, term, listed=True)]
+        same = known is not None and known.uid == uid
+        turned_back = same and known is not None and known.term == term and _newer(known.version, version)
+        wins = lives_again or turned_back or memory.bound_by_us(uid)
+        if same and known is not None and known.digest == digest_of(self._kind, projection) and not wins:
+            return []
+        return [self._observed(projection, version, memory, term, listed=wins)]
 
     def _list_records(self, uids: list[str], version: str, list_id: int) -> list[Addressed]:
         kind = {"api_version": self._kind.api_version, "kind": self._kind.name, "list_id": list_id}

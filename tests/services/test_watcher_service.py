@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 from support.service_world import World, refused, unknown
 
+from adapters.cluster import reflector
 from events.codec import Message
 from events.kinds import CONFIG_MAP, NODE, POD
-from events.records import Deleted, Genesis, ListEnd, Observed, Opened
+from events.projection import DEFAULT_SCOPE
+from events.records import Deleted, Genesis, ListEnd, Observed, Opened, Outcome, Record
+from services.watcher.memory import Memory
+from services.watcher.view import View
 
 
 def observed(world: World, records: list[Observed], name: str) -> list[Observed]:
@@ -34,7 +38,7 @@ async def test_a_restart_appends_only_what_changed() -> None:
     await world.watcher.step()
     after = await world.bodies(Observed)
     assert [body.object["metadata"]["name"] for body in after[before:]] == ["n2"]
-    assert after[-1].listed
+    assert not after[-1].listed
 
 
 async def test_what_disappeared_while_nobody_watched_is_deleted_and_nobody_saw_it_f11a() -> None:
@@ -256,3 +260,24 @@ async def test_unreadable_bytes_on_the_log_make_it_list_again() -> None:
     assert len(await world.bodies(ListEnd)) == 2 * before
     assert len(observed(world, await world.bodies(Observed), "n1")) == 2
     assert not await world.watcher.step()
+
+
+def _applied(uid: str, number: int) -> Record:
+    body = Outcome(command="c", verb="bind", namespace="d", name="p", uid=uid, result="applied", version="9", time_ms=0)
+    return Record(f"c/i/b1.{number}", "binder", 1, number, "", 0, body)
+
+
+@pytest.mark.parametrize("read_before_the_list", [True, False])
+def test_a_list_wins_over_a_binding_only_if_it_was_asked_for_after_it_f4(read_before_the_list: bool) -> None:
+    """scheduling/F-4: an answer that was on its way while a Binding was reported is older than the Binding."""
+    memory, view = Memory(), View(POD, DEFAULT_SCOPE)
+    item = {
+        "apiVersion": "v1", "kind": "Pod", "spec": {"schedulerName": "gpuledger", "containers": []},
+        "metadata": {"namespace": "d", "name": "p", "uid": "u", "resourceVersion": "3"},
+    }  # fmt: skip
+    if read_before_the_list:
+        memory.apply(5, _applied("u", 1), "")
+    view.take(reflector.Listed([item]), memory, 1, 1)
+    ((_, body), *_) = view.take(reflector.ListEnd("3"), memory, 1, 1)
+    assert isinstance(body, Observed)
+    assert body.listed is read_before_the_list

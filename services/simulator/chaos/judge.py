@@ -52,6 +52,7 @@ class Judge:
         self._version = -1
         self.complete: set[str] = set()
         self._minimum: dict[str, int] = {}
+        self._when_first_bound: dict[str, set[str]] = {}
         self.ever_bound: dict[str, set[str]] = defaultdict(set)
 
     def look(self) -> None:
@@ -205,6 +206,10 @@ class Judge:
             minimum = self._minimum[uid] = min(minimum, self._minimum.get(uid, minimum))
             bound = {seen.pod.uid for seen in members.get(f"{meta['namespace']}/{meta['name']}", ()) if seen.pod.node}
             self.ever_bound[uid] |= bound
+            if bound:
+                there = {seen.pod.uid for seen in members[f"{meta['namespace']}/{meta['name']}"]}
+                if self._when_first_bound.setdefault(uid, there) - there:
+                    self.complete.add(uid)  # who lost a member after its first Binding may do without it (F-9)
             if len(self.ever_bound[uid]) >= minimum:
                 self.complete.add(uid)
 
