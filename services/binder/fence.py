@@ -2,7 +2,8 @@
 
 A Binding of that command may still be under way, from a request that got no answer or from a binder that was replaced
 and does not know it. It carries the resourceVersion that it has read; the write moves that, so it fails. What is
-written is what F-2 asks for anyway, the pod's condition; if that is there already, a mark that names the command.
+written is what F-2 asks for anyway, the pod's condition; if that is there already, a mark that names the command; if
+that is there too, from a try whose report was lost, the mark names the version as well, so that each try moves it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ async def fence(api: ClusterApi, clock: Clock, item: Json, command: str, message
         merge = {"metadata": guard, "status": {"conditions": conditions}}
         moved = await api.patch(POD, namespace, name, merge, "status")
     else:
-        marked = {**guard, "annotations": {names.REFUSED: command}}
+        there = (meta.get("annotations") or {}).get(names.REFUSED)
+        mark = command if there != command else f"{command}@{version}"
+        marked = {**guard, "annotations": {names.REFUSED: mark}}
         moved = await api.patch(POD, namespace, name, {"metadata": marked})
     if moved["metadata"].get("resourceVersion", "") == version:
         raise ApiError(409, "Conflict", f"the version of pod {namespace}/{name} did not move")

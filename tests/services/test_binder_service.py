@@ -249,7 +249,7 @@ async def test_a_binding_under_way_fails_once_its_command_was_given_up() -> None
 async def test_the_fence_moves_the_version_even_if_the_condition_is_there_already() -> None:
     world = World()
     world.single("one")
-    for command in ("c/1", "c/2"):
+    for command in ("c/1", "c/2", "c/2", "c/2"):
         before = world.get(POD, "one")
         await fence(world.api, world.clock, before, command, "failed to bind to node n1: quota")
         assert world.get(POD, "one")["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
