@@ -5,6 +5,7 @@ A run that is large enough must have seen every fault of the list at least once:
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections import Counter
@@ -73,7 +74,9 @@ def expected_faults() -> list[str]:
 def play_seeds(seeds: Sequence[int], steps: int) -> list[Result]:
     """Play some seeds in this process."""
     logging.configure("critical")
-    return [play(draw(seed, steps)) for seed in seeds]
+    results = [play(draw(seed, steps)) for seed in seeds]
+    gc.collect()  # a world is full of cycles, and a worker plays many
+    return results
 
 
 def run(
