@@ -34,7 +34,7 @@ test: check parts ## Everything that CI runs
 endif
 
 # Fresh seeds: the commit's hash says where they begin, so that seed and commit give the run again. Not part of `make
-# test` while docs/robustness.md lists findings that are open.
+# test` yet: see "Open" in docs/robustness.md.
 CHAOS_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))
 
 chaos: setup ## 200 fresh seeds of the simulation with faults
