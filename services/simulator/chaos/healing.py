@@ -23,7 +23,7 @@ from services.simulator.chaos.world import CLUSTER, ROLES, World
 from services.watcher.watcher import Watcher
 
 #: How the 300 seconds are spent: after each pause everybody works until all is quiet. A node lock lasts as long.
-PAUSES_S: Final = (0, 1, 1, 3, 5, 10, 20, 30, 45, 60, 60, 65)
+PAUSES_S: Final = (0, 1, 1, 3, 5, 10, 20, 30, 45, 60, 60, 59, 1, 5)
 LOCK_PAUSES_S: Final = (*PAUSES_S, 10, 5)
 #: A lock with a time in the future is held (devices/A-20): one that was taken by a fast clock lasts that much longer.
 AHEAD_PAUSE_S: Final = 3_600
@@ -56,7 +56,7 @@ def settle(world: World, judge: Judge) -> str:
 def _pauses(world: World) -> tuple[int, ...]:
     if not world.plan.setting.lock:
         return PAUSES_S
-    return (*LOCK_PAUSES_S, AHEAD_PAUSE_S) if world.network.fired["clock: an hour ahead"] else LOCK_PAUSES_S
+    return (*LOCK_PAUSES_S, AHEAD_PAUSE_S, 1, 5) if world.network.fired["clock: an hour ahead"] else LOCK_PAUSES_S
 
 
 def _quiet(world: World, judge: Judge) -> str:
