@@ -66,6 +66,7 @@ class Watcher:
         self._scope = scope
         self._config = config or {}
         self._incarnation = incarnation
+        self._begins_as = ""
         self._covered, self._start = covered, start
         self._follower: Follower[Memory] | None = None
         self._writer = TermWriter(log, clock, cluster, "watcher", writer_id)
@@ -97,8 +98,9 @@ class Watcher:
         if follower is None:
             return True
         done = await follower.catch_up() > 0
-        incarnation = "" if follower.position else self._incarnation()
-        stage = await self._leadership.lead(follower.state.model, follower.position, self._config, incarnation)
+        stage = await self._leadership.lead(
+            follower.state.model, follower.position, self._config, "" if follower.position else self._first()
+        )
         if stage == "opened":
             self._term = 0
             await follower.catch_up()
@@ -110,6 +112,12 @@ class Watcher:
         self._begin_term(follower.state)
         done |= await self._observe_all(follower.state)
         return await follower.catch_up() > 0 or done
+
+    def _first(self) -> str:
+        """Name an empty log's incarnation, each time alike: a beginning that comes late after all changes nothing."""
+        if not self._begins_as:
+            self._begins_as = self._incarnation()
+        return self._begins_as
 
     async def _observe_all(self, memory: Memory) -> bool:
         """Append what the reflectors brought, together. After a failure the term's lists begin anew."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from support.service_world import World, refused, unknown
 
 from adapters.cluster import reflector
+from adapters.log.port import LogError
 from events.codec import Message
 from events.kinds import CONFIG_MAP, NODE, POD
 from events.projection import DEFAULT_SCOPE
 from events.records import Deleted, Genesis, ListEnd, Observed, Opened, Outcome, Record
 from services.watcher.memory import Memory
 from services.watcher.view import View
+from services.watcher.watcher import Watcher
 
 
 def observed(world: World, records: list[Observed], name: str) -> list[Observed]:
@@ -281,3 +285,24 @@ def test_a_list_wins_over_a_binding_only_if_it_was_asked_for_after_it_f4(read_be
     ((_, body), *_) = view.take(reflector.ListEnd("3"), memory, 1, 1)
     assert isinstance(body, Observed)
     assert body.listed is read_before_the_list
+
+
+async def test_a_first_beginning_that_comes_late_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first append got no answer and is made again; when it arrives after all, the log has begun already."""
+    world, sent = World(), list[Message]()
+    names = iter(("one", "two", "three"))
+    watcher = Watcher(world.api, world.log, world.clock, "c", "w", incarnation=lambda: next(names))
+    append = world.log.append
+
+    async def unanswered(messages: Sequence[Message]) -> int:
+        sent.extend(messages)
+        monkeypatch.undo()
+        raise LogError("no answer")
+
+    monkeypatch.setattr(world.log, "append", unanswered)
+    await watcher.step()
+    await watcher.step()
+    before = await world.fold()
+    assert before.ready
+    await append(sent)
+    assert (await world.fold()).model.terms == before.model.terms

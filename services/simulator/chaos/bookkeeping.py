@@ -46,7 +46,7 @@ class Bookkeeping:
 
     def play(self, rng: Random) -> None:
         """Let something of this happen."""
-        self._armed = rng.choice(("", "", UNKNOWN, UNKNOWN_AFTER, FULL))
+        self._armed = rng.choice(("", UNKNOWN, UNKNOWN_AFTER, FULL, FULL))
         try:
             choice = rng.random()
             if choice < 0.2:

@@ -70,6 +70,7 @@ class Inspector(Fold):
         if isinstance(record.body, Genesis):
             self._terms.clear()
             self._counted.clear()
+            self._last_batch = (0, -1)
         name = (record.role, record.term, record.number)
         if name in self._counted:
             self.wrong.append(f"7: record {record.id} took effect twice, the second time at {position}")

@@ -25,7 +25,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         "patch", "delete", "create",
     ),
     "status": ("read of the log", "get", "patch", "create"),
-    "controller": ("list", "create", "patch", "update", "delete"),
+    "controller": ("list", "create", "patch", "delete"),
     "agents": ("list", "patch", "delete"),
 }  # fmt: skip
 PAIRS: Final = tuple(

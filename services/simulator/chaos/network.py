@@ -23,7 +23,7 @@ LAPSE_STEPS: Final = 150
 #: The points of a step at which a process can be killed or held: before and after each kind of request.
 POINTS: Final = (
     "append of a term", "append of a tick", "append of a batch", "append of an outcome", "append of observations",
-    "read of the log", "bind", "get", "list", "watch", "create", "update", "patch", "delete",
+    "read of the log", "bind", "get", "list", "watch", "create", "patch", "delete",
 )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ WORK: Final = {
 FAULTS: Final = {
     "kill": 5, "kill at": 8, "hold at": 8, "second": 2, "append fault": 6, "read fault": 2,
     "api fault": 6, "bind fault": 4, "watch fault": 6, "stale list": 1, "cut": 2, "clock": 2, "poison": 1,
-    "snapshot": 1,
+    "snapshot": 3,
 }  # fmt: skip
 MEMORIES: Final = (1, 3, 7, 11)
 
@@ -100,7 +100,7 @@ def _setting(rng: Random) -> Setting:
         lock=rng.random() < 0.25,
         queues=rng.random() < 0.5,
         jobs=rng.random() < 0.2,
-        database=rng.random() < 0.1,
+        database=rng.random() < 0.15,
         idle_ms=rng.choice((0, 1000)),
     )
 
