@@ -13,7 +13,7 @@ from unittest import mock
 
 from adapters.cluster.port import ApiUnknown
 from events.records import Opened, Record
-from scheduling.devices import fitting
+from scheduling.devices import columns, fitting
 from scheduling.devices.claims import Claim
 from scheduling.objects import Pod
 from scheduling.state import observing, placing
@@ -87,13 +87,18 @@ def no_tombstone(stack: ExitStack) -> None:
 
 
 def memory_off_by_one(stack: ExitStack) -> None:
-    """One unit more than a card has is thought to fit."""
-    original = fitting._Trial._test
+    """One unit more than a card has is thought to fit, by the plain definition and by the columns."""
+    original, columns_say = fitting._Trial._test, columns._free
+
+    def free(card: Any) -> int:
+        found = columns_say(card)
+        return found if found < 0 else found + 1
 
     def test(self: Any, card: Any, request: Any, asked: int) -> str:
         return original(self, card, request, asked - 1)
 
     _set(stack, fitting._Trial, "_test", test)
+    _set(stack, columns, "_free", free)
 
 
 def no_dedupe(stack: ExitStack) -> None:
