@@ -8,7 +8,7 @@ and everything is listed again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -41,6 +41,7 @@ class Memory:
         self.begins = -1
         self._objects: dict[Kind, dict[str, Known]] = {}
         self._applied: set[str] = set()
+        self._unconfirmed: set[tuple[Kind, str]] = set()
 
     @classmethod
     def of_snapshot(cls, data: bytes) -> Memory:
@@ -86,6 +87,7 @@ class Memory:
         self.begins = position
         self._objects.clear()
         self._applied.clear()
+        self._unconfirmed.clear()
         return "applied"
 
     def _opened(self, body: Opened, record: Record) -> None:
@@ -114,11 +116,19 @@ class Memory:
 
     def learn(self, kind: Kind, projection: Json, version: str, term: int) -> None:
         """The log says this of an object from here on."""
+        known = self._know(kind, projection, version, term)
+        self._unconfirmed.discard(known)
+        self._applied.discard(self.of(kind)[known[1]].uid)
+
+    def expect(self, kind: Kind, projection: Json, version: str, term: int) -> None:
+        """The log will say this of an object, if the record that is about to be appended counts."""
+        self._unconfirmed.add(self._know(kind, projection, version, term))
+
+    def _know(self, kind: Kind, projection: Json, version: str, term: int) -> tuple[Kind, str]:
         meta = projection.get("metadata", {})
-        uid = str(meta.get("uid", ""))
-        digest = digest_of(kind, projection)
-        self.of(kind)[key_of(meta.get("namespace", ""), meta.get("name", ""))] = Known(uid, digest, version, term)
-        self._applied.discard(uid)
+        key = key_of(meta.get("namespace", ""), meta.get("name", ""))
+        self.of(kind)[key] = Known(str(meta.get("uid", "")), digest_of(kind, projection), version, term)
+        return kind, key
 
     def forget(self, kind: Kind, key: str, uid: str) -> None:
         """The log says that an object is gone; another uid under its name stays (devices/A-16a)."""
@@ -126,15 +136,13 @@ class Memory:
         if known is not None and (not uid or known.uid == uid):
             del self.of(kind)[key]
 
-    def distrust(self, subjects: Iterable[Body]) -> None:
-        """An append of these failed: whether the log has them is not known."""
-        for body in subjects:
-            if isinstance(body, Observed):
-                meta = body.object.get("metadata", {})
-                kind = kind_of(body.api_version, body.kind)
-                known = self.of(kind).get(key_of(meta.get("namespace", ""), meta.get("name", ""))) if kind else None
-                if known is not None:
-                    known.digest = UNKNOWN
+    def distrust_unconfirmed(self) -> None:
+        """What was appended and has not been read back may be void, or not on the log at all."""
+        for kind, key in self._unconfirmed:
+            known = self.of(kind).get(key)
+            if known is not None:
+                known.digest = UNKNOWN
+        self._unconfirmed.clear()
 
     def of(self, kind: Kind) -> dict[str, Known]:
         """Return the objects of a kind by key."""

@@ -161,7 +161,7 @@ class View:
     # --- records ---
 
     def _observed(self, projection: Json, version: str, memory: Memory, term: int, *, listed: bool) -> Addressed:
-        memory.learn(self._kind, projection, version, term)
+        memory.expect(self._kind, projection, version, term)
         meta = projection["metadata"]
         body = records.Observed(
             api_version=self._kind.api_version,

@@ -127,7 +127,6 @@ class Watcher:
         try:
             await self._append(bodies)
         except LogError as error:
-            memory.distrust(body for _, body in bodies)
             self._leadership.failure, self._term = str(error), 0
         return bool(bodies)
 
@@ -158,6 +157,7 @@ class Watcher:
     def _begin_term(self, memory: Memory) -> None:
         if self._term == self._writer.term and not memory.suspect:
             return
+        memory.distrust_unconfirmed()
         memory.suspect = False
         self._term = self._writer.term
         for reflector in self._reflectors:

@@ -306,3 +306,28 @@ async def test_a_first_beginning_that_comes_late_changes_nothing(monkeypatch: py
     assert before.ready
     await append(sent)
     assert (await world.fold()).model.terms == before.model.terms
+
+
+async def test_what_a_superseded_watcher_appended_is_told_again_when_it_leads_again() -> None:
+    """Its records were void; it must not take them for what the log says."""
+    world = World()
+    world.node("n1")
+    await world.watcher.step()
+    old, poll = world.watcher, world.watcher.reflectors[-3].poll
+    assert old.reflectors[-3].kind == NODE
+
+    async def overtaken(wait: bool = False) -> list[reflector.Delta]:
+        """Another watcher takes over while this one has read what is new and not appended it yet."""
+        found = await poll(wait)
+        await world.new_watcher().step()
+        return found
+
+    world.node("n2")
+    old.reflectors[-3].poll = overtaken  # type: ignore[method-assign]
+    await old.step()
+    old.reflectors[-3].poll = poll  # type: ignore[method-assign]
+    world.store.remove(NODE, "", "n1")
+    for _ in range(3):
+        world.clock.time_ms += 3_600_000
+        await old.step()
+    assert list((await world.fold()).model.nodes) == ["n2"]
