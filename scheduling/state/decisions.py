@@ -104,12 +104,14 @@ class Decisions:
             group = self._model.groups.get(change.group)
             if group and group.group.uid == change.uid:
                 group.book = change.book
+                self._model.changes.group(change.group)
                 self._digest.set_late("group", change.group, partial(group_part, group))
         for pods in body.pods:
             for uid in pods.uids:
                 entry = self._model.pods.get(uid)
                 if entry and not entry.node:
                     entry.book = pods.book
+                    self._model.changes.group(entry.pod.group_key)
                     self._digest.set_late("pod", uid, partial(pod_part, entry))
 
     # --- outcomes ---
@@ -144,6 +146,7 @@ class Decisions:
             group = self._model.groups.get(command.group)
             if group:
                 group.attempts += 1
+                self._model.changes.group(command.group)
                 self._digest.set_late("group", command.group, partial(group_part, group))
         else:
             # Gone, or bound by somebody else: the observation that says so is still to come.
@@ -151,6 +154,7 @@ class Decisions:
 
     def _update(self, entry: PodEntry) -> None:
         self._placing.book(entry)
+        self._model.changes.group(entry.pod.group_key)
         self._digest.set_late("pod", entry.pod.uid, partial(pod_part, entry))
 
 

@@ -14,6 +14,7 @@ from scheduling.config.model import ConfigReport, SchedulerConfig
 from scheduling.devices.environment import DeviceEnv
 from scheduling.nodes.view import NodeView
 from scheduling.objects import ConfigMap, Other, Pod, PodGroup, PriorityClass, Queue
+from scheduling.state.changes import Changes
 from scheduling.status import TaskStatus, observed_status
 
 
@@ -128,6 +129,8 @@ class Model:
     search_start: int = 0
     last_vgpu_time: dict[str, int] = field(default_factory=dict)
     decided: bool = False
+    #: Who changed lately, for whoever keeps something between decisions; no part of the state.
+    changes: Changes = field(default_factory=Changes, compare=False, repr=False)
 
     def ours(self, pod: Pod) -> bool:
         """Tell whether we schedule this pod (scheduling/AS-2)."""

@@ -132,16 +132,20 @@ class Observing:
             self._placing.set_node(key, None)
         elif kind == _POD_GROUP:
             self._model.groups.pop(key, None)
+            self._model.changes.group(key)
             self._digest.set("group", key, None)
         elif kind == _QUEUE:
             self._model.queues.pop(key, None)
+            self._model.changes.queue(key)
         elif kind == _PRIORITY_CLASS:
             self._model.priority_classes.pop(key, None)
+            self._model.changes.everything()
         elif kind == _CONFIG_MAP:
             self._model.config_maps.pop(key, None)
             self._config_map(key)
         else:
             self._model.others.get(name, {}).pop(key, None)
+            self._model.changes.others += 1
 
     def _store(self, body: Observed, kind: str, key: str, changed: bool) -> None:
         if kind == _POD:
@@ -152,13 +156,16 @@ class Observing:
             self._group(objects.pod_group(body.object, body.version), changed)
         elif kind == _QUEUE:
             self._model.queues[key] = objects.queue(body.object, body.version)
+            self._model.changes.queue(key)
         elif kind == _PRIORITY_CLASS:
             self._model.priority_classes[key] = objects.priority_class(body.object, body.version)
+            self._model.changes.everything()
         elif kind == _CONFIG_MAP:
             self._model.config_maps[key] = objects.config_map(body.object, body.version)
             self._config_map(key)
         else:
             self._model.others.setdefault(body.kind, {})[key] = objects.other(body.object, body.version)
+            self._model.changes.others += 1
 
     # --- kinds ---
 
@@ -180,6 +187,7 @@ class Observing:
             self._remember_time(pod)
             self._forget_attempts(pod)
         self._placing.book(entry)
+        model.changes.group(pod.group_key)
         self._digest.set_late("pod", pod.uid, partial(pod_part, entry))
 
     def _settle_placement(self, entry: PodEntry, listed: bool) -> None:
@@ -213,6 +221,7 @@ class Observing:
             self._digest.set_late("group", pod.group_key, partial(group_part, entry))
 
     def _unlink(self, pod: objects.Pod) -> None:
+        self._model.changes.group(pod.group_key)
         members = self._model.members.get(pod.group_key)
         if members is not None:
             members.discard(pod.uid)
@@ -250,6 +259,7 @@ class Observing:
             entry.group = group
             if changed:
                 entry.changed_at = self.sequence()
+        model.changes.group(group.key)
         self._digest.set_late("group", group.key, partial(group_part, entry))
 
     def _config_map(self, key: str) -> None:

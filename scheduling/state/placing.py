@@ -46,8 +46,12 @@ class Placing:
 
     def set_node(self, name: str, node: Node | None) -> None:
         """The node is there in this form, or gone; what pods hold there is kept (devices/N-21, N-23a)."""
-        view = self._view(name)
-        view = view.with_node(node, view.devices.with_node(node))
+        before = self._view(name)
+        view = before.with_node(node, before.devices.with_node(node))
+        if view.devices.registration is not before.devices.registration:
+            # What pods hold on cards depends on which cards there are (devices/N-21a).
+            for uid in view.tasks:
+                self._model.changes.group(self._model.pods[uid].pod.group_key)
         if node is None and not view.tasks:
             self._model.nodes.pop(name, None)
         else:
@@ -55,6 +59,7 @@ class Placing:
 
     def rebuild(self) -> None:
         """Build all books anew under the present device environment (devices/N-16, X-10)."""
+        self._model.changes.everything()
         for name, view in list(self._model.nodes.items()):
             fresh = NodeView(name, view.node, {}, self._empty(name).with_node(view.node))
             for uid in sorted(view.tasks):

@@ -145,9 +145,11 @@ def _left_waiting(world: World) -> Iterator[str]:
         state._decisions.new_term()
         for change in batch.groups:
             state.model.groups[change.group].book = change.book
+            state.model.changes.group(change.group)
         for pods in batch.pods:
             for uid in pods.uids:
                 state.model.pods[uid].book = pods.book
+                state.model.changes.group(state.model.pods[uid].pod.group_key)
 
 
 def _effects(batch: Batch) -> Iterator[str]:
