@@ -4,8 +4,11 @@ It lists (in pages, complete or not at all), then watches from the list's versio
 each (scheduling/F-11a):
 
 - the version is too old (410, as an answer or as an ERROR event): list again;
-- the stream ends or breaks: watch again from the last version seen;
-- an ERROR event with another code: watch again; if that fails too often in a row, list again;
+- the watch ends when its time is over: watch again from the last version seen;
+- it ends before, or much later, or with an ERROR event, or cannot be opened: list again. Behind it may be a server that
+  was restored to an older state. It takes a watch from a version that it has not reached, and says nothing until it
+  has passed it; what happened up to there is never told;
+- a list is older than what was seen before: ``ListEnd`` says so, since versions mean nothing across that;
 - anything that is not an object of the kind (a Status, a bookmark) is never taken for one.
 
 ``poll`` never waits unless asked to: while it backs off it returns nothing. Back-off doubles from half a second to half
@@ -27,9 +30,12 @@ from events.projection import version_number
 PAGE: Final = 500
 _FIRST_DELAY_MS: Final = 500
 _LAST_DELAY_MS: Final = 30_000
-#: Watches that broke in a row before the kind is listed again.
-_BROKEN_MAX: Final = 3
-#: A watch that lasted this long did not break, it ran out.
+#: How long a watch is asked for, and how much later its end may be noticed; a process that slept knows nothing.
+WATCH_S: Final = 300
+_LATE_MS: Final = 10_000
+#: Watches that were refused in a row before the kind is listed again.
+_REFUSED_MAX: Final = 3
+#: A watch that ended sooner than this is one of a row of broken ones.
 _SHORT_WATCH_MS: Final = 5_000
 #: Rounds of list and watch within one poll; more than this waits for the next poll.
 _ROUNDS_MAX: Final = 4
@@ -44,9 +50,13 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class ListEnd:
-    """The list is complete as of this version: what was not in its pages does not exist."""
+    """The list is complete as of this version: what was not in its pages does not exist.
+
+    ``went_back``: the version is older than one seen before, so the server was restored to an older state.
+    """
 
     version: str
+    went_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +120,13 @@ class Reflector:
         self.kind = kind
         self._api = api
         self._clock = clock
-        self._version = ""
+        self._version = self._reached = ""
         self._stream: WatchStream | None = None
         self._inbox: list[WatchEvent] = []
         self._ended = False
         self._fetching = False
         self._broken = 0
+        self._refusals = 0
         self._expired = 0
         self._opened_ms = 0
         self._backoff = Backoff(clock, jitter)
@@ -162,12 +173,12 @@ class Reflector:
         try:
             if not self._version:
                 await self._list(found)
-            if self._stream is None:
-                self._stream = await self._api.watch(self.kind, self._version)
-                self._opened_ms = self._clock.now_ms()
+            if self._stream is None and not await self._open():
+                return True
         except ApiError as error:
             return await self._refused(error)
         except ApiUnknown as error:
+            self._version = ""
             self._failed(str(error))
             return False
         return await self._read(found, wait)
@@ -182,9 +193,27 @@ class Reflector:
             token = page.next_token
             if not token:
                 break
-        self._version = page.version
         found += pages
-        found.append(ListEnd(page.version))
+        found.append(ListEnd(page.version, went_back=_older(page.version, self._reached)))
+        self._version = self._reached = page.version
+
+    async def _open(self) -> bool:
+        """Open the watch; False if the server turns out to be older than what it is to be watched from."""
+        self._opened_ms = self._clock.now_ms()
+        stream = await self._api.watch(self.kind, self._version, timeout_s=WATCH_S)
+        try:
+            # It may have been restored since the list, and would then be silent.
+            now = await self._api.list(self.kind, limit=1)
+        except BaseException:
+            await stream.close()
+            raise
+        self._refusals = 0
+        if _older(now.version, self._version):
+            await stream.close()
+            self._version = ""
+            return False
+        self._stream = stream
+        return True
 
     async def _read(self, found: list[Delta], wait: bool) -> bool:
         events, ended = self._inbox, self._ended
@@ -197,8 +226,7 @@ class Reflector:
                 return await self._error(event.object)
             self._take(event, found)
         if events:
-            self._broken = self._expired = 0
-            self._backoff.succeeded()
+            self._expired = 0
         if ended:
             await self._broke()
         return ended and self._broken <= 1
@@ -224,7 +252,7 @@ class Reflector:
         """Remember where the stream is; an event that comes late does not move it back."""
         here, there = version_number(self._version), version_number(version)
         if version and (here is None or there is None or there > here):
-            self._version = version
+            self._version = self._reached = version
 
     async def _error(self, status: Json) -> bool:
         code = status.get("code")
@@ -235,14 +263,18 @@ class Reflector:
         return self._broken <= 1
 
     async def _broke(self) -> None:
-        """The watch ended. Once is usual; again and again without an event between calls for back-off and a list."""
+        """The watch ended: at its time it goes on, else the kind is listed, sooner or later (a row of short ones)."""
         await self._drop_stream()
-        short = self._clock.now_ms() - self._opened_ms < _SHORT_WATCH_MS
-        self._broken = self._broken + 1 if short else 1
+        lasted_ms = self._clock.now_ms() - self._opened_ms
+        if lasted_ms >= _SHORT_WATCH_MS:
+            self._broken = 0
+            self._backoff.succeeded()
+        if 0 <= lasted_ms - WATCH_S * 1000 <= _LATE_MS:
+            return
+        self._version = ""
+        self._broken += 1
         if self._broken > 1:
             self._backoff.failed()
-        if self._broken > _BROKEN_MAX:
-            self._broken, self._version = 0, ""
 
     async def _too_old(self) -> bool:
         """The version is gone from the server: list again, at once the first time."""
@@ -257,9 +289,9 @@ class Reflector:
         if error.status == 410:
             return await self._too_old()
         self._failed(str(error))
-        self._broken += 1
-        if self._broken > _BROKEN_MAX:
-            self._broken, self._version = 0, ""
+        self._refusals += 1
+        if self._refusals > _REFUSED_MAX:
+            self._refusals, self._version = 0, ""
         return False
 
     def _failed(self, text: str) -> None:
@@ -271,6 +303,11 @@ class Reflector:
         self._inbox, self._ended = [], False
         if stream is not None:
             await stream.close()
+
+
+def _older(version: str, than: str) -> bool:
+    here, there = version_number(version), version_number(than)
+    return here is not None and there is not None and here < there
 
 
 def _version(item: Json) -> str:

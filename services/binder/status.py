@@ -18,6 +18,7 @@ from adapters.clock import Clock
 from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
 from adapters.log.follower import Follower
 from scheduling.state.fold import Fold
+from scheduling.state.model import Term
 from services.binder.recorder import Recorder
 from services.binder.status_config import ConfigStatus
 from services.binder.status_groups import GroupStatus
@@ -53,15 +54,18 @@ class StatusWriter:
         self._leads = leads
         self._parallel = parallel
         self._pace = Pace(clock, interval_ms)
-        self._parts = (
+        self._written = (
             GroupStatus(api, self.recorder, self._pace),
             PodStatus(api, self.recorder, self._pace),
             QueueStatus(api, self._pace),
+        )
+        self._parts = (
+            *self._written,
             QueueWarnings(self.recorder),
             NodeStatus(self.recorder),
             ConfigStatus(self.recorder),
         )
-        self._seen = -1
+        self._seen = self._watcher_term = -1
         self._passed_ms = 0
         self._unfinished = False
 
@@ -79,12 +83,21 @@ class StatusWriter:
 
     async def _write(self, rest: bool) -> bool:
         self._pace.begin(rest)
+        self._distrust()
         due: list[Due] = []
         for part in self._parts:
             due += part.due(self.follower.state.model)
         results = await self._all(due)
         self._unfinished = not all(results)
         return any(results)
+
+    def _distrust(self) -> None:
+        """A new watcher's term may follow an API server that was restored without what was written: read it again."""
+        term = self.follower.state.model.terms.get("watcher", Term()).number
+        if term != self._watcher_term:
+            self._watcher_term = term
+            for part in self._written:
+                part.forget()
 
     async def _all(self, writes: Sequence[Due]) -> list[bool]:
         if self._parallel == 1:

@@ -61,6 +61,10 @@ class GroupStatus:
                 yield partial(self._write, entry, wanted, written, mark)
             self._event(entry)
 
+    def forget(self) -> None:
+        """What was written may not be there any more: it is read before it is written again."""
+        self._status.clear()
+
     async def _write(self, entry: GroupEntry, wanted: Wanted, written: Written, mark: str) -> bool:
         group = entry.group
         item, written.item = written.item, None

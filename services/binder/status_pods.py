@@ -42,6 +42,10 @@ class PodStatus:
             if self._pace.due(written, content, book.reason):
                 yield partial(self._write, entry, book, content, written)
 
+    def forget(self) -> None:
+        """What was written may not be there any more: it is read before it is written again."""
+        self._written.clear()
+
     async def _write(self, entry: PodEntry, book: PodBook, content: Any, written: Written) -> bool:
         pod = entry.pod
         try:

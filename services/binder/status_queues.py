@@ -36,6 +36,10 @@ class QueueStatus:
             if self._pace.due(written, content, None, INTERVAL_MS):
                 yield partial(self._write, queue, wanted, written, content)
 
+    def forget(self) -> None:
+        """What was written may not be there any more: it is read before it is written again."""
+        self._written.clear()
+
     async def _write(self, queue: Queue, wanted: Json, written: Written, content: tuple[str, Json]) -> bool:
         try:
             item = await self._api.get(QUEUE, "", queue.name)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from events.canonical import Json
-from events.kinds import Kind, kind_of
+from events.kinds import POD, Kind, kind_of
 from events.projection import compare_key
 from events.records import Body, Deleted, Genesis, Observed, Opened, Outcome, Record
 from scheduling.state.model import Model, Term
@@ -151,6 +151,10 @@ class Memory:
     def bound_by_us(self, uid: str) -> bool:
         """Tell whether a Binding of this pod was reported and the pod was not observed since (scheduling/F-4)."""
         return uid in self._applied
+
+    def unconfirmed_bindings(self) -> frozenset[str]:
+        """Return the pods that are there, were reported bound, and were not observed since."""
+        return frozenset(known.uid for known in self.of(POD).values() if known.uid in self._applied)
 
     def _each(self) -> Iterator[Known]:
         for objects in self._objects.values():

@@ -15,7 +15,7 @@ from events import records
 from events.canonical import Json
 from events.kinds import Kind
 from events.projection import Scope, list_digest, project, relevant, version_number
-from services.watcher.memory import Known, Memory, digest_of, key_of
+from services.watcher.memory import UNKNOWN, Known, Memory, digest_of, key_of
 
 #: A record and its subject.
 Addressed = tuple[str, records.Body]
@@ -142,10 +142,9 @@ class View:
         """
         projection, version, uid = project(self._kind, item, self._scope), _version(item), _uid(item)
         known = memory.of(self._kind).get(_key(item))
-        same = known is not None and known.uid == uid
-        turned_back = same and known is not None and known.term == term and _newer(known.version, version)
-        wins = lives_again or turned_back or memory.bound_by_us(uid)
-        if same and known is not None and known.digest == digest_of(self._kind, projection) and not wins:
+        same = known is not None and known.uid == uid and known.digest == digest_of(self._kind, projection)
+        wins = lives_again or _turned_back(known, uid, version, term, same=same) or memory.bound_by_us(uid)
+        if same and not wins:
             return []
         return [self._observed(projection, version, memory, term, listed=wins)]
 
@@ -208,6 +207,14 @@ def _version(item: Json) -> str:
 def _key(item: Json) -> str:
     meta = _meta(item)
     return key_of(meta.get("namespace", ""), meta.get("name", ""))
+
+
+def _turned_back(known: Known | None, uid: str, version: str, term: int, *, same: bool) -> bool:
+    """Tell whether the log has a version of this term that is not real any more: a newer one, or another form of it."""
+    if known is None or known.uid != uid or known.term != term:
+        return False
+    another = known.digest != UNKNOWN and not same
+    return _newer(known.version, version) or (another and not _newer(version, known.version))
 
 
 def _newer(version: str, than: str | None) -> bool:

@@ -8,6 +8,11 @@ Within a term a version that is not newer than the last one seen of a uid is a l
 nothing, a deletion is final, and a list wins over both (scheduling/F-4a). Two watchers at once do no harm: the log
 lets only one term count, and the other stands back.
 
+Versions that went back mean that the API server was restored to an older state. They compare with nothing that was seen
+before, so the watcher leaves its term and opens another one, in which every kind is listed. A Binding that was reported
+and that no observation confirms for a minute makes it list the pods: a report that comes after the restored list would
+hold its cards for ever (scheduling/F-4).
+
 If the front of the log is gone the rest says nothing that could be trusted: the watcher appends a new beginning, a
 genesis with another incarnation, and lists everything again (scheduling/F-11b).
 """
@@ -17,16 +22,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from adapters.clock import Clock
+from adapters.clock import Clock, Waiting
 from adapters.cluster.port import ClusterApi
-from adapters.cluster.reflector import ListEnd, Reflector
+from adapters.cluster.reflector import Delta, ListEnd, Reflector
 from adapters.log.follower import Follower
 from adapters.log.port import Log, LogError
 from adapters.log.writer import TermWriter
 from events import records
 from events.canonical import Json
 from events.codec import NotWritable
-from events.kinds import OBSERVED_KINDS, Kind
+from events.kinds import OBSERVED_KINDS, POD, Kind
 from events.projection import DEFAULT_SCOPE, Scope
 from services.runtime.terms import STAND_BACK_MS, Leadership
 from services.watcher.beginning import anchor
@@ -34,6 +39,8 @@ from services.watcher.memory import Memory
 from services.watcher.view import Addressed, View
 
 APPEND_MAX: Final = 500
+#: How long a reported Binding may go without an observation of its pod.
+CONFIRM_MS: Final = 60_000
 
 
 class Watcher:
@@ -75,6 +82,8 @@ class Watcher:
         self._views = {kind: View(kind, scope) for kind in kinds}
         self._term = 0
         self._lists = 0
+        self._unconfirmed: frozenset[str] = frozenset()
+        self._confirming = Waiting(clock)
         self.refused: dict[str, str] = {}
 
     @property
@@ -121,9 +130,15 @@ class Watcher:
 
     async def _observe_all(self, memory: Memory) -> bool:
         """Append what the reflectors brought, together. After a failure the term's lists begin anew."""
+        self._see_to_confirmation(memory)
+        news = [(self._views[reflector.kind], await reflector.poll()) for reflector in self._reflectors]
+        if any(isinstance(delta, ListEnd) and delta.went_back for _, deltas in news for delta in deltas):
+            self._leadership.give_up()
+            self._term = 0
+            return True
         bodies: list[Addressed] = []
-        for reflector in self._reflectors:
-            bodies += await self._observed(reflector, memory)
+        for view, deltas in news:
+            bodies += self._observed(view, deltas, memory)
         try:
             await self._append(bodies)
         except LogError as error:
@@ -165,16 +180,26 @@ class Watcher:
         for view in self._views.values():
             view.clear()
 
-    async def _observed(self, reflector: Reflector, memory: Memory) -> list[Addressed]:
-        """Return what a reflector brought that is worth a record."""
-        deltas = await reflector.poll()
-        view = self._views[reflector.kind]
+    def _observed(self, view: View, deltas: Sequence[Delta], memory: Memory) -> list[Addressed]:
+        """Return what of a reflector's news is worth a record."""
         bodies: list[Addressed] = []
         for delta in view.newest(deltas, memory):
             if isinstance(delta, ListEnd):
                 self._lists += 1
             bodies += view.take(delta, memory, self._lists, self._term)
         return bodies
+
+    def _see_to_confirmation(self, memory: Memory) -> None:
+        """List the pods if a Binding waits for its observation since the last look (F-4)."""
+        if self._confirming.remaining_ms:
+            return
+        waiting = memory.unconfirmed_bindings()
+        if waiting & self._unconfirmed:
+            for reflector in self._reflectors:
+                if reflector.kind == POD:
+                    reflector.relist()
+        self._unconfirmed = waiting
+        self._confirming.begin(CONFIRM_MS)
 
     async def _append(self, bodies: list[Addressed]) -> None:
         for start in range(0, len(bodies), APPEND_MAX):

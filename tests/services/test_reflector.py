@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from adapters.clock import ManualClock
 from adapters.cluster.port import ApiError, ApiUnknown, Page, WatchEvent
-from adapters.cluster.reflector import Backoff, Bookmark, Gone, Listed, ListEnd, Reflector, Upsert
+from adapters.cluster.reflector import WATCH_S, Backoff, Bookmark, Gone, Listed, ListEnd, Reflector, Upsert
 from events.canonical import Json
 from events.kinds import NODE, Kind
 
@@ -34,8 +36,15 @@ class Script:
     def __init__(self, lists: list[Any], watches: list[Any]) -> None:
         self.lists, self.watches = lists, watches
         self.asked: list[tuple[str, str]] = []
+        #: What is answered to who asks for the version alone, once; by itself it is that of the watch.
+        self.heads: list[str | Exception] = []
 
     async def list(self, kind: Kind, *, limit: int = 500, token: str = "", **_: Any) -> Page:
+        if limit == 1:
+            head = self.heads.pop(0) if self.heads else self.asked[-1][1]
+            if isinstance(head, Exception):
+                raise head
+            return Page([], head, "")
         self.asked.append(("list", token))
         answer = self.lists.pop(0)
         if isinstance(answer, Exception):
@@ -81,17 +90,62 @@ async def test_events_bookmarks_and_deletions() -> None:
     assert (await made.poll())[1:] == [ListEnd("7"), Upsert(node("a", "8")), Bookmark("9"), Gone(node("a", "10"))]
 
 
-async def test_a_dropped_stream_goes_on_from_the_last_version() -> None:
-    made, script, _ = reflector([Page([], "7", "")], [[[WatchEvent("ADDED", node("a", "8"))], None], []])
+async def test_a_watch_whose_time_is_over_goes_on_from_the_last_version() -> None:
+    made, script, clock = reflector([Page([], "7", "")], [[[WatchEvent("ADDED", node("a", "8"))], None], []])
     await made.poll()
+    clock.time_ms += WATCH_S * 1000
     await made.poll()
     assert script.asked == [("list", ""), ("watch", "7"), ("watch", "8")]
 
 
+@pytest.mark.parametrize("lasted_s", [0, 60, WATCH_S - 1, WATCH_S + 60, -3600])
+async def test_a_watch_that_ends_at_another_time_may_hide_another_server(lasted_s: int) -> None:
+    """scheduling/F-11a: a restored server takes a watch from a version to come and is silent until it has passed it."""
+    events = [WatchEvent("ADDED", node("a", "90"))]
+    made, script, clock = reflector([Page([], "7", ""), Page([node("a", "60")], "60", "")], [[events, None], []])
+    assert (await made.poll())[-1] == Upsert(node("a", "90"))
+    clock.time_ms += lasted_s * 1000
+    assert await made.poll() == [Listed([node("a", "60")]), ListEnd("60", went_back=True)]
+    assert script.asked[-2:] == [("list", ""), ("watch", "60")]
+
+
+async def test_a_server_that_was_restored_between_list_and_watch_is_found() -> None:
+    made, script, _ = reflector([Page([], "90", ""), Page([], "60", "")], [])
+    script.heads = ["60"]
+    assert await made.poll() == [Listed([]), ListEnd("90"), Listed([]), ListEnd("60", went_back=True)]
+    assert script.asked[-1] == ("watch", "60")
+
+
+@pytest.mark.parametrize("fault", [ApiUnknown("down"), ApiError(429, "TooManyRequests", "later")])
+async def test_a_watch_is_not_read_before_the_version_is_known(fault: Exception) -> None:
+    made, script, _ = reflector(
+        [Page([], "90", ""), Page([], "91", "")], [[[WatchEvent("ADDED", node("a", "95"))]]] * 2
+    )
+    script.heads = [fault]
+    assert await made.poll() == [Listed([]), ListEnd("90")]
+    assert Upsert(node("a", "95")) in await made.poll()
+
+
+async def test_versions_that_went_on_did_not_go_back() -> None:
+    made, _, _ = reflector([Page([], "7", ""), Page([], "7", ""), Page([], "8", "")], [[[], None], [None], []])
+    deltas = [delta for _ in range(3) for delta in await made.poll()]
+    assert [delta for delta in deltas if isinstance(delta, ListEnd)] == [ListEnd("7"), ListEnd("7"), ListEnd("8")]
+
+
+async def test_a_watch_that_cannot_be_opened_again_lists_anew() -> None:
+    lists = [Page([], "7", ""), Page([], "5", "")]
+    made, script, clock = reflector(lists, [[[], None], ApiUnknown("down"), []])
+    await made.poll()
+    clock.time_ms += WATCH_S * 1000
+    assert [delta for _ in range(2) for delta in await made.poll()] == [Listed([]), ListEnd("5", went_back=True)]
+    assert script.asked == [("list", ""), ("watch", "7"), ("watch", "7"), ("list", ""), ("watch", "5")]
+
+
 async def test_a_late_event_does_not_move_the_version_back() -> None:
     events = [WatchEvent("ADDED", node("a", "20")), WatchEvent("MODIFIED", node("b", "3"))]
-    made, script, _ = reflector([Page([], "7", "")], [[events, None], []])
+    made, script, clock = reflector([Page([], "7", "")], [[events, None], []])
     await made.poll()
+    clock.time_ms += WATCH_S * 1000
     await made.poll()
     assert script.asked[-1] == ("watch", "20")
 
@@ -127,11 +181,18 @@ async def test_back_off_never_waits_and_grows() -> None:
     assert await made.poll() == [Listed([]), ListEnd("7")]
 
 
-async def test_watches_that_break_at_once_again_and_again_list_anew() -> None:
-    made, script, _ = reflector([Page([], "7", "")] * 2, [*([None] for _ in range(4)), []])
-    for _ in range(8):
+async def test_a_row_of_watches_that_break_at_once_is_listed_with_growing_pauses() -> None:
+    """Events between do not make it harmless: each break costs a list."""
+    events = [WatchEvent("ADDED", node("a", "8"))]
+    made, script, clock = reflector([Page([], "7", "")] * 9, [[events, None] for _ in range(9)], jitter=True)
+    while not made.idle_ms:
         await made.poll()
     assert [verb for verb, _ in script.asked].count("list") == 2
+    clock.time_ms += made.idle_ms
+    while not made.idle_ms:
+        await made.poll()
+    assert made.idle_ms == 1_000
+    assert [verb for verb, _ in script.asked].count("list") == 3
 
 
 async def test_a_version_that_the_server_does_not_know_lists_anew() -> None:

@@ -13,7 +13,7 @@ from adapters.log.memory import MemoryLog
 from adapters.log.port import LogError
 from events.canonical import Json
 from events.codec import Message, from_message
-from events.kinds import EVENT, POD_GROUP, Kind, kind_of
+from events.kinds import EVENT, OBSERVED_KINDS, POD_GROUP, Kind, kind_of
 from events.records import Body, Record
 from scheduling.state.fold import Fold
 from services.binder.binder import Binder
@@ -103,6 +103,20 @@ class FaultyApi:
         self._before("bind", name)
         await self._api.bind(namespace, name, binding)
         self._lose_answer("bind")
+
+
+@dataclass
+class Backup:
+    """An API server's state, to begin with."""
+
+    version: int
+    items: list[tuple[Kind, Json]]
+
+    def load(self) -> tuple[int, list[tuple[Kind, Json]]]:
+        return self.version, [(kind, patches.copied(item)) for kind, item in self.items]
+
+    def save(self, kind: Kind, key: tuple[str, str], item: Json | None, version: int) -> None:
+        """What is written later is not kept."""
 
 
 @dataclass
@@ -220,6 +234,22 @@ class World:
 
     def events(self, reason: str) -> list[str]:
         return [item["message"] for item in self.store.items(EVENT) if item["reason"] == reason]
+
+    def backup(self) -> Backup:
+        """Return the API server's objects and its version as they are now."""
+        return Backup(self.store.version, [(kind, patches.copied(item)) for kind in self.store.kinds()
+                                           for item in self.store.items(kind)])  # fmt: skip
+
+    def restore(self, saved: Backup) -> None:
+        """Restart the API server with an older state: watches end, versions go back, new uids stay new."""
+        old = self.store
+        self.store = Store(self.clock, derived_uid, saved)
+        self.store._created = old._created
+        for kind in OBSERVED_KINDS:
+            old.break_watch(kind, 500)
+        self.embedded = EmbeddedApi(self.store)
+        self.api._api = DirectApi(self.embedded, "binder")
+        self.watch_api._api = DirectApi(self.embedded, "watcher")
 
     async def decide(self) -> None:
         """Observe and decide, but bind nothing yet."""
