@@ -15,7 +15,7 @@ from services.cluster.pods import Logs, Pods, no_logs
 from services.cluster.reads import Reads
 from services.cluster.refusal import Refused, wrong_method
 from services.cluster.routes import Request, Response, Target, target_of
-from services.cluster.store import Store
+from services.cluster.store import Backup, Store
 from services.cluster.watches import Watch
 from services.cluster.writes import Admission, Writes
 
@@ -29,6 +29,12 @@ class EmbeddedApi:
         self.deletes = Deletes(store, self.writes)
         self.pods = Pods(store, self.writes, self.deletes, logs)
         store.listeners.insert(0, self.deletes.settled)
+
+    def restore(self, backup: Backup) -> None:
+        """Begin anew on an older state, as after etcd was restored from a backup (for simulations)."""
+        self.store.restore(backup)
+        self.deletes.begin()
+        self.reads.begin()
 
     def handle(self, request: Request) -> Response:
         """Serve a request (anything but a watch)."""

@@ -28,8 +28,15 @@ class Deletes:
     def __init__(self, store: Store, writes: Writes) -> None:
         self._store, self._writes = store, writes
         self._busy = False
+        self.begin()
+
+    def begin(self) -> None:
+        """Look for what is on its way out, in a store as it is found."""
         self._waiting = [
-            (kind, *key_of(item)) for kind in store.kinds() for item in store.items(kind) if _waits(kind, item)
+            (kind, *key_of(item))
+            for kind in self._store.kinds()
+            for item in self._store.items(kind)
+            if _waits(kind, item)
         ]
 
     def delete(self, target: Target, request: Request) -> Response:

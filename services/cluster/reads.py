@@ -54,6 +54,10 @@ class Reads:
         """Let the next list of this kind (by this client, if named) hold exactly these objects."""
         self._overrides[(kind, client)] = objects
 
+    def begin(self) -> None:
+        """Forget the lists whose further pages could be asked for: the store has gone back."""
+        self._snapshots.clear()
+
     def get(self, target: Target) -> Json:
         """Return an object. Raises Refused (404)."""
         item = self._store.get(target.kind, target.namespace, target.name)

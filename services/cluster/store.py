@@ -103,6 +103,15 @@ class Binding:
     node_existed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """Everything that a store held at one moment."""
+
+    version: int
+    objects: dict[Kind, dict[Key, Json]]
+    bindings: dict[str, list[Binding]]
+
+
 class Backing(Protocol):
     """Where the objects survive a restart."""
 
@@ -118,6 +127,8 @@ class Store:
                  history_max: int = HISTORY_EVENTS_MAX) -> None:  # fmt: skip
         self.clock, self.new_uid = clock, new_uid
         self.version = 0
+        #: How often an older state came back: a watch of an earlier one has ended.
+        self.restores = 0
         self.bindings: dict[str, list[Binding]] = {}
         self.listeners: list[Callable[[Kind], None]] = []
         self._objects: dict[Kind, dict[Key, Json]] = {}
@@ -249,6 +260,23 @@ class Store:
     def remove(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """Delete an object at once, without grace period; return its last form."""
         return self.erase(kind, namespace, name)
+
+    # An older state comes back, for simulations: as when etcd is restored from a backup.
+
+    def backup(self) -> Backup:
+        """Return everything as it is now."""
+        objects = {kind: dict(items) for kind, items in self._objects.items()}
+        return Backup(self.version, objects, {uid: list(found) for uid, found in self.bindings.items()})
+
+    def restore(self, backup: Backup) -> None:
+        """Be as at the backup, resource versions included; every watch ends, and nothing before is remembered."""
+        assert self._backing is None, "a store that survives restarts is restored where it is kept"
+        self.restores += 1
+        self.version = self._floor = backup.version
+        self.bindings = {uid: list(found) for uid, found in backup.bindings.items()}
+        self._objects = {kind: dict(items) for kind, items in backup.objects.items()}
+        self._keys = {kind: sorted(items) for kind, items in self._objects.items()}
+        self._histories.clear()
 
     # Faults, for simulations: seen by the watches that are open, nothing else changes.
 

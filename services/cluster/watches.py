@@ -1,7 +1,8 @@
 """A watch: one reader's place in a kind's history, and the selection that it sees.
 
 A watch without a resource version starts with the objects as they are, as ADDED events. What leaves the selection is
-shown as DELETED and what enters it as ADDED, as the real server does.
+shown as DELETED and what enters it as ADDED, as the real server does. A watch from a version that the server has not
+reached (it was restored to an older state) is accepted, and says nothing until that version has passed.
 """
 
 from __future__ import annotations
@@ -32,11 +33,15 @@ class Watch:
         elif place is None:
             self._too_old(f"too old resource version: {version} ({history.floor + 1})")
         self._place = place if place is not None else history.end
-        self._version = store.version
+        self._from = version or 0
+        self._version = max(store.version, self._from)
+        self._restores = store.restores
 
     def take(self) -> list[Line]:
         """Return the events that are there and have not been taken."""
         lines, self._first = self._first, []
+        if self._restores != self._store.restores:
+            self.ended = True
         if self.ended:
             return lines
         history = self._store.history(self.kind)
@@ -53,7 +58,7 @@ class Watch:
                 if entry.type == "ERROR":
                     self.ended = True
                     break
-        self._version = self._store.version
+        self._version = max(self._from, self._store.version)
         return lines
 
     def bookmark(self) -> Line:
@@ -81,6 +86,8 @@ class Watch:
         if entry.fault:
             plain = entry.type in ("ERROR", "BOOKMARK")
             return (entry.type, entry.object) if plain or self._sees(entry.object) else None
+        if entry.version <= self._from:
+            return None
         now = self._sees(entry.object)
         before = entry.previous is not None and self._sees(entry.previous)
         if entry.type == "DELETED":

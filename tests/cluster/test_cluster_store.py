@@ -17,7 +17,8 @@ from support.kube_objects import config, maps
 from support.kube_wire import Kube
 
 from adapters.clock import ManualClock
-from events.kinds import CONFIG_MAP, NODE, POD, QUEUE
+from events.kinds import CONFIG_MAP, NAMESPACE, NODE, POD, QUEUE
+from services.cluster.api import EmbeddedApi
 from services.cluster.cluster import EmbeddedCluster
 from services.cluster.http import PortInUse, port_of
 from services.cluster.persistence import SqliteBacking
@@ -306,6 +307,7 @@ SERVER = """
 import asyncio, sys
 from pathlib import Path
 from adapters.clock import SystemClock
+from services.cluster.api import EmbeddedApi
 from services.cluster.cluster import EmbeddedCluster
 from services.cluster.http import port_of
 
@@ -338,3 +340,61 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
         finally:
             os.kill(process.pid, signal.SIGKILL)
             process.communicate()
+
+
+def test_a_restored_store_is_as_it_was_versions_included() -> None:
+    held = store()
+    held.put(CONFIG_MAP, item("a"))
+    held.put(CONFIG_MAP, item("b"))
+    saved = held.backup()
+    first = held.get(CONFIG_MAP, "default", "a")
+    held.replace(CONFIG_MAP, item("a", labels={"x": "1"}))
+    held.remove(CONFIG_MAP, "default", "b")
+    uid = held.put(CONFIG_MAP, item("c"))["metadata"]["uid"]
+    held.accept_binding("p", "n1", existed=True)
+    held.restore(saved)
+    assert (held.version, held.restores, held.bindings) == (2, 1, {})
+    assert held.get(CONFIG_MAP, "default", "a") == first
+    assert [found["metadata"]["name"] for found in held.items(CONFIG_MAP)] == ["a", "b"]
+    again = held.put(CONFIG_MAP, item("c"))["metadata"]
+    assert (again["resourceVersion"], again["uid"] == uid) == ("3", False), "a version comes again, a uid never does"
+    held.restore(saved)
+    assert held.get(CONFIG_MAP, "default", "c") is None, "a backup can be used again"
+
+
+def test_watches_end_at_a_restore_and_a_watch_from_the_lost_future_is_silent_until_it_has_passed() -> None:
+    held = store()
+    held.put(CONFIG_MAP, item("a"))
+    saved = held.backup()
+    held.put(CONFIG_MAP, item("b"))
+    held.put(CONFIG_MAP, item("c"))
+    before = watch(held, 1)
+    held.restore(saved)
+    assert lines(before) == []
+    assert before.ended
+    blind, seeing = watch(held, 3), watch(held, 1)
+    for name in "def":
+        held.put(CONFIG_MAP, item(name))
+    assert lines(seeing) == [("ADDED", "d"), ("ADDED", "e"), ("ADDED", "f")]
+    assert lines(blind) == [("ADDED", "f")], "as the real server does: version 2 and 3 of the new history are not told"
+
+
+def test_what_was_on_its_way_out_at_the_backup_ends_after_the_restore() -> None:
+    held = store()
+    api = EmbeddedApi(held)
+    held.put(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+    owner = held.put(CONFIG_MAP, item("owner"))["metadata"]["uid"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner, "blockOwnerDeletion": True}
+    held.put(CONFIG_MAP, item("child", ownerReferences=[reference], finalizers=["x/y"]))
+    body = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground"}
+    path = CONFIG_MAP.path("default", "owner")
+    assert api.handle(Request("DELETE", path, {}, body)).status == 200
+    assert held.get(CONFIG_MAP, "default", "owner") is not None
+    saved = held.backup()
+    free = {"metadata": {"finalizers": None}}
+    child = CONFIG_MAP.path("default", "child")
+    for _ in range(2):
+        assert api.handle(Request("PATCH", child, {}, free, "application/merge-patch+json")).status == 200
+        assert held.items(CONFIG_MAP, "default") == []
+        api.restore(saved)
+        assert len(held.items(CONFIG_MAP, "default")) == 2
