@@ -2,11 +2,22 @@
 
     python benchmarks/load.py [--nodes 100,1000,5000] [--pods 1000] [--gangs 10x100] [--profile FOLDER]
 
-For each number of nodes (8 cards each) a fresh kube-apiserver is filled; first the client binds ``--pods`` pods itself
-(the ceiling), then watcher, scheduler, binder and controller start, each as a process, and ``--pods`` single pods and
-``--gangs`` are created as fast as the server takes them. Printed per load: pods bound per second, p50 and p99 from
-creation to binding, CPU seconds and memory per process. Exit code 1 if a pod was not bound or a card was overfull.
-``--profile`` runs the services under cProfile and leaves the profiles of their main threads.
+For each number of nodes (8 cards each) a fresh kube-apiserver is filled; first the client creates and binds ``--pods``
+pods itself (the ceiling), then watcher, scheduler, binder and controller start, each as a process, and ``--pods``
+single pods and, once these are deleted, ``--gangs`` are created as fast as the server takes them. Exit code 1 if a pod
+was not bound or holds no cards, or a card was overfull.
+
+The load is the usual one, by which other schedulers were measured too: fake nodes with the annotation and the resources
+that the vGPU device plugin registers (8 cards of 81,920 MiB, each for 10 pods), pods that ask for one vGPU of 8,000 MiB
+and 10 % of the cores, 32 requests in flight while creating, 3 s of rest between the last node and the first pod. A pod
+is bound when the watch delivers it with a node. Pods a second are all pods over the time from the first request (with
+gangs that is the first PodGroup) to the last pod seen bound; p50 and p99 are from the sending of a pod's creation to
+that; CPU seconds are those that each process spent in this time.
+
+Beyond that it says what each pod cost: CPU of every process, etcd and the broker included, records on the log, and
+requests to the API server by verb and resource (its own count), both also ``--after`` seconds after the last binding,
+when status and events have been written. ``--profile`` runs the services under cProfile and leaves the profiles of
+their main threads.
 """
 
 from __future__ import annotations
@@ -14,9 +25,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,10 +42,14 @@ from system.real import prepare
 from system.stack import Stack
 
 from adapters.cluster.http import KubernetesApi, kubeconfig_configuration
-from events.kinds import NAMESPACE, POD
+from adapters.log.kafka import KafkaLog
+from events.kinds import POD
 
 SERVICES = ("watcher", "scheduler", "binder", "controller")
 TIMEOUT_S = 600.0
+SETTLE_S = 3.0
+_REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
 _PROFILED = """
 import cProfile, sys
 from services.cli.main import main
@@ -64,8 +81,8 @@ def percentile(values: list[float], percent: int) -> float:
 class Bench:
     """One number of nodes: the ceiling, then the loads."""
 
-    def __init__(self, home: Path, broker: Broker, nodes: int, profile: Path | None) -> None:
-        self._nodes, self._profile = nodes, profile
+    def __init__(self, home: Path, broker: Broker, nodes: int, profile: Path | None, after_s: float) -> None:
+        self._nodes, self._profile, self._after_s = nodes, profile, after_s
         self._server = KubeApiServer(home / "kube")
         self._broker = broker
         self._home = home
@@ -77,9 +94,11 @@ class Bench:
         self._client = Client(self._server.address, TOKEN)
         settings = {"kubernetes": {"kubeconfig": str(self._server.kubeconfig)}}
         self._stack = Stack(self._home / "stack", self._broker, f"load-{self._nodes}", **settings)
+        self._log = await KafkaLog.open(self._stack.kafka)
         try:
             await prepare(api)
             await self._client.make_nodes(0, self._nodes)
+            await asyncio.sleep(SETTLE_S)
             await self._ceiling(pods)
             await self._start()
             await self._load("single pods", {f"p-{index:05d}": "" for index in range(pods)})
@@ -88,6 +107,7 @@ class Bench:
                 self._stack.terminate(name)
         finally:
             self._stack.stop()
+            await self._log.close()
             await self._client.close()
             await api.close()
             self._server.stop()
@@ -102,58 +122,93 @@ class Bench:
                 out = str(self._profile / f"{name}-{self._nodes}.prof")
                 self._stack.spawn(name, [sys.executable, "-c", _PROFILED, name, "--config", config, out])
         begin = time.perf_counter()
-        track = await self._created("first", {"first": ""})
+        track = await self._client.load("first", {"first": ""}, "gpuledger")
         await self._client.end_of(track, TIMEOUT_S)
         print(
             f"{self._nodes} nodes: started and a first pod bound after {time.perf_counter() - begin:.1f} s", flush=True
         )
-
-    async def _created(self, namespace: str, pods: dict[str, str], scheduler: str = "gpuledger") -> Track:
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-        await self._client.ask("POST", NAMESPACE.path(), body)
-        sizes = {group: list(pods.values()).count(group) for group in dict.fromkeys(pods.values()) if group}
-        await self._client.make_groups(namespace, sizes)
-        return await self._client.load(namespace, pods, scheduler, self._nodes if scheduler == "nobody" else 0)
+        await asyncio.sleep(SETTLE_S)
 
     async def _ceiling(self, pods: int) -> None:
-        track = await self._created("ceiling", {f"c-{index:05d}": "" for index in range(pods)}, "nobody")
+        pids = {"kube-apiserver": self._server.pid, "etcd": self._server.etcd_pid, "client": os.getpid()}
+        before = usage(pids)
+        track = await self._client.load(
+            "ceiling", {f"c-{index:05d}": "" for index in range(pods)}, "nobody", self._nodes
+        )
         await self._client.end_of(track, TIMEOUT_S)
-        self._print("client alone", track, {})
+        self._print("client alone", track)
+        self._print_cpu(before, usage(pids), pods)
         await self._client.ask("DELETE", POD.path("ceiling"))
 
     async def _load(self, name: str, pods: dict[str, str]) -> None:
         if not pods:
             return
-        pids = {**self._stack.pids(), "kube-apiserver": self._server.pid, "client": os.getpid()}
-        before = usage(pids)
-        track = await self._created(name.replace(" ", "-"), pods)
+        pids = {
+            **self._stack.pids(), "kube-apiserver": self._server.pid, "etcd": self._server.etcd_pid,
+            "kafka": self._broker.pid, "client": os.getpid(),
+        }  # fmt: skip
+        namespace = name.replace(" ", "-")
+        before, asked, records = usage(pids), await self._requests(), await self._records()
+        track = await self._client.load(namespace, pods, "gpuledger")
         await self._client.end_of(track, TIMEOUT_S)
-        after = usage(pids)
-        spent = {name: (after[name][0] - before[name][0], after[name][1]) for name in pids}
-        self._print(name, track, spent)
-        if len(track.bound) < len(pods) or track.overfull() or self._stack.ended():
-            print(f"  NOT ALL WELL: overfull {track.overfull()}, ended {self._stack.ended()}")
+        after, bound = usage(pids), await self._requests()
+        self._print(name, track)
+        self._print_cpu(before, after, len(pods))
+        self._print_requests("requests until the last was bound", bound - asked, len(pods))
+        if len(track.bound) < len(pods) or track.without_cards() or track.overfull() or self._stack.ended():
+            print(
+                f"  NOT ALL WELL: without cards {len(track.without_cards())}, overfull {track.overfull()}, "
+                f"ended {self._stack.ended()}"
+            )
             self.failed = True
+        await asyncio.sleep(self._after_s)
+        self._print_requests(f"requests until {self._after_s:.0f} s later", await self._requests() - asked, len(pods))
+        self._print_cpu(before, usage(pids), len(pods))
+        print(f"    {(await self._records() - records) / len(pods):.2f} records a pod on the log", flush=True)
+        await self._client.ask("DELETE", POD.path(namespace))
+        await asyncio.sleep(self._after_s)
 
-    def _print(self, name: str, track: Track, spent: Mapping[str, tuple[float, int]]) -> None:
+    async def _records(self) -> int:
+        return (await self._log.bounds())[1]
+
+    async def _requests(self) -> Counter[str]:
+        """Return how many requests the API server has answered so far, by verb and resource, watches left out."""
+        found: Counter[str] = Counter()
+        for labels, value in _REQUESTS.findall(await self._client.text("/metrics")):
+            said = dict(_LABEL.findall(labels))
+            if said["verb"] == "WATCH" or not said["resource"] or said["resource"] in ("leases", "endpointslices"):
+                continue
+            part = f"/{said['subresource']}" if said["subresource"] else ""
+            refused = f" {said['code']}" if said["code"] >= "300" else ""
+            found[f"{said['verb']} {said['resource']}{part}{refused}"] += int(float(value))
+        return found
+
+    def _print_requests(self, what: str, found: Counter[str], pods: int) -> None:
+        parts = ", ".join(f"{name} {count / pods:.2f}" for name, count in found.most_common() if count / pods >= 0.005)
+        print(f"    {what}: {sum(found.values()) / pods:.2f} a pod ({parts})", flush=True)
+
+    def _print(self, name: str, track: Track) -> None:
         times = track.times()
         print(
             f"{self._nodes} nodes, {name}: {len(track.bound)} of {track.expected} bound, {track.rate():.1f} a second, "
             f"p50 {percentile(times, 50):.2f} s, p99 {percentile(times, 99):.2f} s"
         )
-        for process, (seconds, memory) in spent.items():
-            print(f"    {process}: {seconds:.1f} s CPU ({1000 * seconds / track.expected:.1f} ms a pod), {memory} MiB")
-        sys.stdout.flush()
+
+    @staticmethod
+    def _print_cpu(before: dict[str, tuple[float, int]], after: dict[str, tuple[float, int]], pods: int) -> None:
+        spent = {name: 1000 * (after[name][0] - before[name][0]) / pods for name in before}
+        parts = ", ".join(f"{name} {ms:.1f} ({after[name][1]} MiB)" for name, ms in spent.items())
+        print(f"    ms CPU a pod: {sum(spent.values()):.1f} in all: {parts}", flush=True)
 
 
-async def main(sizes: list[int], pods: int, gangs: tuple[int, int], profile: Path | None) -> int:
+async def main(sizes: list[int], pods: int, gangs: tuple[int, int], profile: Path | None, after_s: float) -> int:
     failed = False
     with tempfile.TemporaryDirectory() as home:
         broker = Broker(Path(home) / "broker")
         await broker.start()
         try:
             for nodes in sizes:
-                bench = Bench(Path(home) / str(nodes), broker, nodes, profile)
+                bench = Bench(Path(home) / str(nodes), broker, nodes, profile, after_s)
                 await bench.run(pods, gangs)
                 failed |= bench.failed
         finally:
@@ -167,7 +222,8 @@ if __name__ == "__main__":
     parser.add_argument("--pods", type=int, default=1000)
     parser.add_argument("--gangs", default="10x100")
     parser.add_argument("--profile", type=Path)
+    parser.add_argument("--after", type=float, default=15.0)
     chosen = parser.parse_args()
     number, _, size = chosen.gangs.partition("x")
     counts = [int(text) for text in chosen.nodes.split(",")]
-    sys.exit(asyncio.run(main(counts, chosen.pods, (int(number), int(size or 0)), chosen.profile)))
+    sys.exit(asyncio.run(main(counts, chosen.pods, (int(number), int(size or 0)), chosen.profile, chosen.after)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,7 +17,7 @@ from typing import Any, Final
 import aiohttp
 
 from events import names
-from events.kinds import NODE, POD, POD_GROUP
+from events.kinds import NAMESPACE, NODE, POD, POD_GROUP
 
 CARDS, SPLIT, CARD_MIB = 8, 10, 81_920
 POD_MIB, POD_CORES = 8_000, 10
@@ -44,7 +45,8 @@ def pod(name: str, namespace: str, scheduler: str, group: str = "") -> dict[str,
     meta: dict[str, Any] = {"name": name, "namespace": namespace}
     if group:
         meta["annotations"] = {names.GROUP_NAME: group}
-    container = {"name": "main", "image": "registry.example.test/train", "resources": {"limits": limits}}
+    resources = {"limits": limits, "requests": limits}
+    container = {"name": "main", "image": "registry.example.test/train", "resources": resources}
     spec = {"schedulerName": scheduler, "terminationGracePeriodSeconds": 0, "containers": [container]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
@@ -54,6 +56,7 @@ class Track:
     """What was seen of the pods of one load, in seconds of one clock."""
 
     expected: int
+    begun: float = 0.0
     sent: dict[str, float] = field(default_factory=dict)
     bound: dict[str, float] = field(default_factory=dict)
     shares: dict[str, str] = field(default_factory=dict)
@@ -74,8 +77,12 @@ class Track:
         return sorted(at - self.sent[name] for name, at in self.bound.items() if name in self.sent)
 
     def rate(self) -> float:
-        """Return pods bound per second, from the first creation to the last binding."""
-        return len(self.bound) / (max(self.bound.values()) - min(self.sent.values())) if self.bound else 0.0
+        """Return pods bound per second, from the first request to the last binding."""
+        return len(self.bound) / (max(self.bound.values()) - self.begun) if self.bound else 0.0
+
+    def without_cards(self) -> list[str]:
+        """Return the pods that were bound without an allocation."""
+        return sorted(name for name, text in self.shares.items() if not text)
 
     def overfull(self) -> list[str]:
         """Return the cards on which pods were given more than there is (number, memory, cores)."""
@@ -118,19 +125,24 @@ class Client:
     async def make_nodes(self, first: int, count: int) -> None:
         await _spread(self.ask("POST", NODE.path(), node(index)) for index in range(first, first + count))
 
-    async def make_groups(self, namespace: str, sizes: dict[str, int]) -> None:
-        for name, size in sizes.items():
-            body = {"apiVersion": POD_GROUP.api_version, "kind": "PodGroup", "spec": {"minMember": size},
-                    "metadata": {"name": name, "namespace": namespace}}  # fmt: skip
-            await self.ask("POST", POD_GROUP.path(namespace), body)
+    async def text(self, path: str) -> str:
+        """Return what is served at a path, as it is."""
+        async with self._session.get(self._server + path) as answer:
+            return await answer.text()
 
     async def load(self, namespace: str, pods: dict[str, str], scheduler: str, nodes: int = 0) -> Track:
-        """Create pods (name to gang), as fast as the server takes them; with ``nodes`` bind each from here too.
+        """Create pods (name to gang) and their gangs, as fast as the server takes them.
 
-        Returns at once when all are sent; ``Track.complete`` tells when all are bound.
+        With ``nodes`` bind each from here too. Returns at once when all are sent; ``Track.complete`` tells when all are
+        bound.
         """
-        track = Track(len(pods))
+        await self.ask(
+            "POST", NAMESPACE.path(), {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        )
+        track = Track(len(pods), time.perf_counter())
         self._following = asyncio.create_task(self._follow(namespace, track))
+        sizes = Counter(group for group in pods.values() if group)
+        await _spread(self._make_group(namespace, name, size) for name, size in sizes.items())
 
         async def one(index: int, name: str, group: str) -> None:
             track.sent[name] = time.perf_counter()
@@ -142,6 +154,12 @@ class Client:
 
         await _spread(one(index, name, group) for index, (name, group) in enumerate(pods.items()))
         return track
+
+    async def _make_group(self, namespace: str, name: str, size: int) -> None:
+        meta = {"name": name, "namespace": namespace}
+        spec = {"minMember": size, "queue": "default"}
+        body = {"apiVersion": POD_GROUP.api_version, "kind": "PodGroup", "metadata": meta, "spec": spec}
+        await self.ask("POST", POD_GROUP.path(namespace), body)
 
     async def end_of(self, track: Track, timeout_s: float) -> None:
         """Wait until all pods of a load are bound, or the time is over."""

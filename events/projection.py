@@ -101,7 +101,8 @@ _POD_GROUP = {
         "networkTopology": _ANY,
         "subGroupPolicy": _ANY,
     },
-    "status": {"phase": _ANY},
+    # The phase, and whether there is any more: a status that nobody has written yet can be written without reading.
+    "status": {"phase": _ANY, "conditions": [{"type": _ANY}], "running": _ANY, "succeeded": _ANY, "failed": _ANY},
 }
 _QUEUE = {
     "metadata": _META,

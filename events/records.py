@@ -272,8 +272,9 @@ class Batch(Body):
 class Outcome(Body):
     """What the world answered to one effect of a command (scheduling/F-1, F-2).
 
-    ``applied``: the API server did it (``version`` is the pod's resourceVersion afterwards). ``refused``: a final no;
-    nothing stays reserved. ``gone``: the pod or its uid does not exist any more. ``lost``: somebody else bound it.
+    ``applied``: the API server did it (``version`` is the pod's resourceVersion that it was made on, or one after it:
+    only events up to there are older, scheduling/F-4). ``refused``: a final no; nothing stays reserved. ``gone``: the
+    pod or its uid does not exist any more. ``lost``: somebody else bound it.
     """
 
     TYPE: ClassVar[str] = "gpuledger.outcome.command.v1"

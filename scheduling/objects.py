@@ -265,7 +265,7 @@ def node(item: Json, version: str = "") -> Node:
 
 @dataclass(frozen=True, kw_only=True)
 class PodGroup(Meta):
-    """A PodGroup (scheduling/PG-1, PG-2)."""
+    """A PodGroup (scheduling/PG-1, PG-2). ``has_status``: somebody had written its status when it was observed."""
 
     min_member: int = 0
     min_task_member: Mapping[str, int] = field(default_factory=dict)
@@ -273,6 +273,7 @@ class PodGroup(Meta):
     priority_class: str = ""
     min_resources: Mapping[str, Any] | None = None
     phase: str = ""
+    has_status: bool = False
     automatic: bool = False
     spec: Json = field(default_factory=dict)
 
@@ -289,6 +290,7 @@ def pod_group(item: Json, version: str = "") -> PodGroup:
         priority_class=_text(spec.get("priorityClassName")),
         min_resources=_optional(spec.get("minResources")),
         phase=_text(status.get("phase")),
+        has_status=bool(status),
         automatic=meta["name"].startswith("podgroup-"),
         spec=spec,
     )

@@ -3,9 +3,10 @@
 It decides nothing.
 
 A command on the log is the durable intent; the fold says which commands stand and still wait for an outcome. Each step
-takes them in the order of the log, in lanes by node: what waits in a lane (a node lock) holds up nothing but its lane.
-An effect that is done and not yet reported is found again by its mark on the pod, so a crash between the two, or a
-report without an answer, leads to the same outcome once more and never to a second effect.
+takes them in the order of the log, in lanes by pod, or by node where the node's lock is needed: what waits in a lane
+holds up nothing but its lane. Outcomes that come at about the same time are appended together. An effect that is done
+and not yet reported is found again by its mark on the pod, so a crash between the two, or a report without an answer,
+leads to the same outcome once more and never to a second effect.
 
 Only the holder of the binder's term acts; outcomes of a superseded one are void for every reader.
 """
@@ -32,18 +33,20 @@ from services.binder.cleanup import Cleanup
 from services.binder.evictions import Evictions, eviction_text
 from services.binder.locks import NodeLocks, Pause, no_pause
 from services.binder.recorder import Recorder, Subject
+from services.binder.reports import Reports
 from services.binder.volumes import Volumes
 from services.runtime.following import catch_up
 from services.runtime.terms import STAND_BACK_MS, Leadership
 
-PARALLEL: Final = 16
+#: Bindings are over when for so long none was carried out.
+LULL_MS: Final = 500
 
 
 class Binder:
     """One cluster's binder.
 
-    ``parallel`` is how many lanes move at once (1: strictly in the order of the log), ``jitter`` is for back-off (None:
-    none at all), ``pause`` waits between tries at a node lock.
+    ``parallel`` is how many effects are under way at once (1: strictly in the order of the log), ``jitter`` is for
+    back-off (None: none at all), ``pause`` waits between tries at a node lock. Whoever gives a ``recorder`` flushes it.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Binder:
     ) -> None:
         self.follower = follower
         self.recorder = recorder or Recorder(api, clock, parallel=parallel)
+        self._flushes = recorder is None
         self._clock = clock
         self._parallel = parallel
         self._jitter = jitter
@@ -72,7 +76,10 @@ class Binder:
         self._cleanup = Cleanup(api, self.recorder)
         self._writer = TermWriter(log, clock, cluster, "binder", writer_id)
         self._leadership = Leadership(self._writer, clock, stand_back_ms=stand_back_ms, may_lead=may_lead)
+        self._reports = Reports(self._writer)
+        self._under_way = asyncio.Semaphore(parallel)
         self._reported: set[str] = set()
+        self._last_at_work_ms = 0
         self._backoffs: dict[str, Backoff] = {}
         self.waiting: dict[str, str] = {}
 
@@ -86,13 +93,19 @@ class Binder:
         """Whether its own term is the one that counts, as far as it has read."""
         return self._writer.holds(self.model)
 
+    @property
+    def pressed(self) -> bool:
+        """Whether commands are being carried out, or were a moment ago: what else is to be written can wait."""
+        # A time ahead is one of before the clock was set back.
+        return 0 <= self._clock.now_ms() - self._last_at_work_ms < LULL_MS
+
     async def step(self) -> bool:
         """Do all that can be done now; True if anything was done."""
         done = await catch_up(self.follower)
         if self.follower.state.anchored and await self._lead():
             done |= await self._carry_out(self._pending())
             done |= await catch_up(self.follower)
-        return await self.recorder.flush() or done
+        return (self._flushes and await self.recorder.flush()) or done
 
     async def _lead(self) -> bool:
         stage = await self._leadership.lead(self.model, self.follower.position, {})
@@ -131,43 +144,34 @@ class Binder:
     async def _in_order(self, commands: Sequence[Command]) -> bool:
         done, held = False, set[str]()
         for command in commands:
-            lane = self._lane(command)
-            if lane in held:
+            node = command.bind.node if command.bind and command.bind.take_lock else ""
+            if node and node in held:
                 continue
             answer = await self._one(command)
             done |= answer.acted
             if answer.holds_lane:
-                held.add(lane)
+                held.add(node)
         return done
 
     async def _in_lanes(self, commands: Sequence[Command]) -> bool:
         lanes: dict[str, list[Command]] = {}
+        lane_of: dict[str, str] = {}
         for command in commands:
-            lanes.setdefault(self._lane(command), []).append(command)
-        free = asyncio.Semaphore(self._parallel)
-
-        async def run(lane: list[Command]) -> bool:
-            async with free:
-                return await self._in_order(lane)
-
-        results = await asyncio.gather(*(run(lane) for lane in lanes.values()), return_exceptions=True)
+            locks = command.bind.node if command.bind and command.bind.take_lock else ""
+            lanes.setdefault(lane_of.setdefault(_uid(command), locks or _uid(command)), []).append(command)
+        results = await asyncio.gather(*map(self._in_order, lanes.values()), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
         return any(results)
 
-    def _lane(self, command: Command) -> str:
-        """Return the lane: the node that is bound to, or on which the evicted pod is."""
-        if command.bind:
-            return command.bind.node
-        entry = self.model.pods.get(_uid(command))
-        return entry.node if entry else ""
-
     async def _one(self, command: Command) -> Answer:
         backoff = self._backoffs.get(_uid(command))
         if backoff is not None and backoff.remaining_ms:
             return Answer(None, acted=False)
-        answer = await self._effect(command)
+        self._last_at_work_ms = self._clock.now_ms()
+        async with self._under_way:
+            answer = await self._effect(command)
         if answer.waits_for:
             self.waiting[command.id] = answer.waits_for
         if answer.outcome is None:
@@ -197,7 +201,7 @@ class Binder:
 
     async def _report(self, command: Command, outcome: Outcome) -> None:
         """Append the outcome, then tell people; a pod that was refused waits longer each time before its next try."""
-        await self._writer.append([(f"Pod/{outcome.namespace}/{outcome.name}", outcome)])
+        await self._reports.append(f"Pod/{outcome.namespace}/{outcome.name}", outcome)
         self._reported.add(command.id)
         if outcome.result == "refused":
             self._backoff(command).failed()

@@ -1,8 +1,9 @@
 """One Binding: node, allocation and the decision's id in one request, applied as a whole or not at all.
 
-The Binding carries the pod's uid and resourceVersion as preconditions. What the answer means is decided by the pod
-itself, read back whenever there is doubt (devices/A-9a): assigned with our decision's id, the Binding was applied;
-assigned otherwise, somebody else was faster; another uid or nothing, the pod is gone. A pod that was touched without
+The Binding carries the pod's uid and resourceVersion as preconditions. Accepted, all of it is on the pod, and was made
+on just that version (docs/adr/0007). What any other answer means is decided by the pod itself, which is read then
+(devices/A-9a): assigned with our decision's id, the Binding was applied; assigned otherwise, somebody else was faster;
+another uid or nothing, the pod is gone. A pod that was touched without
 meaning for the decision (its status) is tried again with its new version; one that was changed otherwise is refused,
 and decided anew. No answer is no failure: the command stays, its capacity stays held, and it is asked again.
 """
@@ -17,7 +18,7 @@ from adapters.clock import Clock
 from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
 from events import names
 from events.canonical import Json
-from events.kinds import NODE, POD
+from events.kinds import POD
 from events.projection import project
 from events.records import Member, Outcome
 from scheduling import objects
@@ -27,6 +28,7 @@ from services.binder.answers import Answer, Stands
 from services.binder.fence import fence
 from services.binder.gangs import Gangs, lost_cards
 from services.binder.locks import NodeLocks, lock_key
+from services.binder.nodes import NodeReads
 from services.binder.volumes import Volumes
 
 Result = Literal["applied", "refused", "gone", "lost"]
@@ -45,13 +47,13 @@ class Bindings:
         self._api, self._clock, self._locks, self._volumes, self._stands = api, clock, locks, volumes, stands
         self._decided: dict[str, Pod] = {}
         self._versions: dict[str, str] = {}
-        self._nodes: dict[str, Json | None] = {}
+        self._nodes = NodeReads(api)
         self._cordoned: dict[str, bool] = {}
         self._gangs = Gangs()
 
     def begin(self, commands: Mapping[str, Command], model: Model) -> None:
         """A step begins: forget what was read of nodes; keep each command's pod and node as they were decided on."""
-        self._nodes.clear()
+        self._nodes.begin()
         self._cordoned = {key: cordoned for key, cordoned in self._cordoned.items() if key in commands}
         self._decided = {key: pod for key, pod in self._decided.items() if key in commands}
         self._versions = {key: version for key, version in self._versions.items() if key in commands}
@@ -116,14 +118,7 @@ class Bindings:
 
     async def _node_refusal(self, command: Command, member: Member) -> str:
         """Say why nothing may be bound to the node: it, or its cards, are gone, or it was cordoned (F-12a)."""
-        if member.node not in self._nodes:
-            try:
-                self._nodes[member.node] = await self._api.get(NODE, "", member.node)
-            except ApiError as error:
-                if error.status != 404:
-                    raise
-                self._nodes[member.node] = None
-        found = self._nodes[member.node]
+        found = await self._nodes.get(member.node)
         if found is None:
             return f"node {member.node} does not exist"
         if member.node_uid and str(found["metadata"].get("uid", "")) != member.node_uid:
@@ -137,6 +132,8 @@ class Bindings:
         for _ in range(TRIES):
             version = self._versions.get(command.id, member.version)
             error = await self._send(command, member, version)
+            if error is None and version:
+                return Answer(self._outcome(command, member, "applied", version=version))
             if error is not None and error.status == 429:
                 return Answer(None, waits_for=str(error))
             item, outcome = await self._read(command, member)

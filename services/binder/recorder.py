@@ -2,6 +2,7 @@
 
 An event's name is made of its object, reason and text. Sent again it raises the count of the one that is there, or, for
 what can happen only once, changes nothing. Events are the one effect that may be lost: a full queue drops its oldest.
+And they are the one that can wait: while bindings are under way an event stays in the queue for some seconds.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -22,6 +23,8 @@ from events.kinds import EVENT, Kind
 MESSAGE_MAX: Final = 1024
 QUEUE_MAX: Final = 10_000
 COMPONENT: Final = "gpuledger"
+#: How long an event waits at most for the bindings that are under way, in milliseconds.
+HELD_MS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +44,35 @@ class _Pending:
     reason: str
     message: str
     again: bool
-    time: str
+    at_ms: int
 
 
 class Recorder:
-    """Collects events and sends them when told to, ``parallel`` at once."""
+    """Collects events and sends them when told to, ``parallel`` at once.
 
-    def __init__(self, api: ClusterApi, clock: Clock, *, parallel: int = 1) -> None:
-        self._api, self._clock, self._parallel = api, clock, parallel
+    ``pressed`` says whether there is something more urgent to ask of the API server.
+    """
+
+    def __init__(
+        self, api: ClusterApi, clock: Clock, *, parallel: int = 1, pressed: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._api, self._clock, self._parallel, self._pressed = api, clock, parallel, pressed
         self._queue: deque[_Pending] = deque(maxlen=QUEUE_MAX)
         self._sending = asyncio.Lock()
 
     def emit(self, subject: Subject, kind: str, reason: str, message: str, *, again: bool = True) -> None:
         """Send an event of this kind (Normal, Warning) with the next flush; ``again``: it counts if it is repeated."""
         text = shorten(message)
-        self._queue.append(_Pending(subject, kind, reason, text, again, rfc3339(self._clock.now_ms())))
+        self._queue.append(_Pending(subject, kind, reason, text, again, self._clock.now_ms()))
 
     async def flush(self) -> bool:
-        """Send what was collected; True if anything was sent. What gets no answer stays for the next flush."""
+        """Send what is due; True if anything was sent. What gets no answer stays for the next flush."""
         async with self._sending:
             return await self._flush()
 
     async def _flush(self) -> bool:
         sent = False
-        while self._queue:
+        while self._queue and self._due(self._queue[0]):
             part = [self._queue.popleft() for _ in range(min(self._parallel, len(self._queue)))]
             answers = await self._all(part)
             self._queue.extendleft(event for event, done in reversed(list(zip(part, answers, strict=True))) if not done)
@@ -72,6 +80,10 @@ class Recorder:
             if not all(answers):
                 break
         return sent
+
+    def _due(self, oldest: _Pending) -> bool:
+        # A time ahead is one of before the clock was set back.
+        return not (self._pressed() and 0 <= self._clock.now_ms() - oldest.at_ms < HELD_MS)
 
     async def _all(self, part: Sequence[_Pending]) -> list[bool]:
         if len(part) == 1:
@@ -96,7 +108,7 @@ class Recorder:
             if error.status != 409:
                 raise
             if event.again:
-                await self._count(item, event.time)
+                await self._count(item, rfc3339(event.at_ms))
 
     async def _count(self, item: Json, time: str) -> None:
         namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
@@ -121,6 +133,7 @@ def rfc3339(time_ms: int) -> str:
 
 def _event(event: _Pending) -> Json:
     subject = event.subject
+    time = rfc3339(event.at_ms)
     content = "\0".join((subject.uid, event.type, event.reason, event.message))
     mark = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
     reference = {
@@ -139,8 +152,8 @@ def _event(event: _Pending) -> Json:
         "reason": event.reason,
         "message": event.message,
         "count": 1,
-        "firstTimestamp": event.time,
-        "lastTimestamp": event.time,
+        "firstTimestamp": time,
+        "lastTimestamp": time,
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": COMPONENT,

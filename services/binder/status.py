@@ -3,7 +3,8 @@
 It is level-triggered: it compares what the state says now with what was last written, and writes the difference, the
 newest only. What was written is remembered and, where nothing is remembered (a start, a new object), read first. While
 only a text keeps changing an object is written at most once in ten seconds; a change of phase, reason or count goes out
-at once (scheduling/POD-2), and at rest the newest text is there.
+at once (scheduling/POD-2), and at rest the newest text is there. Bindings come first: while some are under way, a group
+whose pods have their places waits with its status, so that of the forms that it goes through only the last is written.
 
 Each kind of object has its own module that says what is wanted; this one says when it is written.
 """
@@ -36,7 +37,11 @@ REPEAT_MS: Final = 60_000
 
 
 class StatusWriter:
-    """Writes status and events of one cluster. ``leads`` says whether it is its turn to write at all."""
+    """Writes status and events of one cluster.
+
+    ``leads`` says whether it is its turn to write at all, ``pressed`` whether bindings are under way. Whoever gives a
+    ``recorder`` flushes it.
+    """
 
     def __init__(
         self,
@@ -48,10 +53,12 @@ class StatusWriter:
         interval_ms: int = INTERVAL_MS,
         parallel: int = 1,
         leads: Callable[[], bool] = lambda: True,
+        pressed: Callable[[], bool] = lambda: False,
     ) -> None:
         self.follower = follower
         self.recorder = recorder or Recorder(api, clock, parallel=parallel)
-        self._leads = leads
+        self._flushes = recorder is None
+        self._leads, self._pressed = leads, pressed
         self._parallel = parallel
         self._pace = Pace(clock, interval_ms)
         self._written = (
@@ -79,10 +86,10 @@ class StatusWriter:
         if fold.sequence != self._seen or self._unfinished or self._pace.held or aged:
             self._seen, self._passed_ms = fold.sequence, self._pace.now_ms
             done |= await self._write(rest)
-        return await self.recorder.flush() or done
+        return (self._flushes and await self.recorder.flush()) or done
 
     async def _write(self, rest: bool) -> bool:
-        self._pace.begin(rest)
+        self._pace.begin(rest, self._pressed())
         self._distrust()
         due: list[Due] = []
         for part in self._parts:

@@ -56,7 +56,7 @@ class GroupStatus:
         for entry in model.groups.values():
             wanted = wanted_status(entry, model)
             written = self._status.setdefault(entry.group.uid, Written())
-            if self._pace.due(written, wanted, wanted.code):
+            if self._pace.due(written, wanted, wanted.code, patient=_placed(entry, model)):
                 mark = f"{model.terms['scheduler'].number}.{model.time_ms}" if "scheduler" in model.terms else "0.0"
                 yield partial(self._write, entry, wanted, written, mark)
             self._event(entry)
@@ -69,7 +69,7 @@ class GroupStatus:
         group = entry.group
         item, written.item = written.item, None
         try:
-            item = item or await self._api.get(POD_GROUP, group.namespace, group.name)
+            item = item or _untouched(entry, written) or await self._api.get(POD_GROUP, group.namespace, group.name)
             if item["metadata"].get("uid") == group.uid:
                 written.item = await self._patch(item, entry, wanted, mark)
         except ApiError as error:
@@ -99,6 +99,23 @@ class GroupStatus:
         if self._pace.due(written, content, content[:2]) or (written.content == content and again):
             self._pace.note(written, content, content[:2])
             self._recorder.emit(_subject(entry), *content, again=not first)
+
+
+def _placed(entry: GroupEntry, model: Model) -> bool:
+    """Tell whether a member has its place: nobody waits for what the status will say next."""
+    return any(model.pods[uid].node for uid in model.members.get(entry.group.key, ()))
+
+
+def _untouched(entry: GroupEntry, written: Written) -> Json | None:
+    """Return the PodGroup as the log knows it if nobody had written its status then; a conflict tells if one did since.
+
+    What the log keeps of a status is too little to be merged into.
+    """
+    group = entry.group
+    if written.guessed or group.has_status or not group.version:
+        return None
+    written.guessed = True
+    return {"metadata": {"uid": group.uid, "resourceVersion": group.version}}
 
 
 def wanted_status(entry: GroupEntry, model: Model) -> Wanted:

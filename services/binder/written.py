@@ -20,8 +20,12 @@ class Written:
     content: Any = None
     code: Any = None
     at_ms: int = 0
+    #: Since when what should be there is another, while that waits for something more urgent (0: it does not).
+    waits_since_ms: int = 0
     #: The object as our last write left it: the next write needs no reading, and fails if anybody wrote since.
     item: Json | None = None
+    #: Whether the form that the log knows was taken for the present one; once is enough.
+    guessed: bool = False
 
 
 class Pace:
@@ -29,29 +33,44 @@ class Pace:
 
     def __init__(self, clock: Clock, interval_ms: int) -> None:
         self._clock, self._interval_ms = clock, interval_ms
-        self._rest = False
+        self._rest = self._pressed = False
         self.held = 0
 
-    def begin(self, rest: bool) -> None:
-        """A pass over all objects begins."""
-        self._rest, self.held = rest, 0
+    def begin(self, rest: bool, pressed: bool = False) -> None:
+        """A pass over all objects begins. ``pressed``: something more urgent is asked of the API server."""
+        self._rest, self._pressed, self.held = rest, pressed, 0
 
     @property
     def now_ms(self) -> int:
         return self._clock.now_ms()
 
-    def due(self, written: Written, content: Any, code: Any, interval_ms: int | None = None) -> bool:
-        """Tell whether new content may be written now; the same content is never due."""
+    def due(
+        self, written: Written, content: Any, code: Any, interval_ms: int | None = None, *, patient: bool = False
+    ) -> bool:
+        """Tell whether new content may be written now; the same content is never due.
+
+        What is ``patient`` lets pass what is more urgent, for as long as texts wait at most.
+        """
         interval_ms = self._interval_ms if interval_ms is None else min(interval_ms, self._interval_ms)
         if written.content == content:
             return False
-        if self._rest or written.content is None or written.code != code:
+        if self._rest:
             return True
-        if not 0 <= self.now_ms - written.at_ms < interval_ms:  # a time ahead is one of before the clock was set back
+        if patient and self._pressed:
+            written.waits_since_ms = written.waits_since_ms or self.now_ms
+            if self._within(written.waits_since_ms, self._interval_ms):
+                return self._hold()
+        if written.content is None or written.code != code or not self._within(written.at_ms, interval_ms):
             return True
+        return self._hold()
+
+    def _within(self, since_ms: int, interval_ms: int) -> bool:
+        return 0 <= self.now_ms - since_ms < interval_ms  # a time ahead is one of before the clock was set back
+
+    def _hold(self) -> bool:
         self.held += 1
         return False
 
     def note(self, written: Written, content: Any, code: Any) -> None:
         """It was written."""
-        written.content, written.code, written.at_ms = content, code, self.now_ms
+        written.content, written.code, written.at_ms, written.waits_since_ms = content, code, self.now_ms, 0

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: A superseded one tries again soon: whether it may is the group's to say.
 _STAND_BACK_MS: Final = 1_000
+#: Status and events ask less at once of the API server than bindings do.
+_STATUS_LANES: Final = 8
 
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", "-c", metavar="FILE", help="Settings in YAML.", envvar="GPULEDGER_CONFIG")
@@ -147,6 +149,7 @@ async def build_scheduler(process: Process) -> None:
 async def build_binder(process: Process) -> None:
     """Drive the binder, the status writer and, with a database, the projector of the cluster."""
     from services.binder.binder import Binder
+    from services.binder.recorder import Recorder
     from services.binder.status import StatusWriter
 
     settings = process.settings
@@ -155,17 +158,21 @@ async def build_binder(process: Process) -> None:
     log = await process.open_log(cluster)
     follower = await _start(process, log, cluster)
     may = process.join(f"gpuledger-binder.{cluster}", [cluster])
+    events = Recorder(api, process.clock, parallel=_STATUS_LANES, pressed=lambda: service.pressed)
     service = Binder(
-        api, log, follower, process.clock, cluster, process.writer_id(), parallel=settings.bind_lanes,
-        jitter=random.random, pause=asyncio.sleep, stand_back_ms=_STAND_BACK_MS, may_lead=may(cluster),
+        api, log, follower, process.clock, cluster, process.writer_id(), recorder=events,
+        parallel=settings.bind_lanes, jitter=random.random, pause=asyncio.sleep, stand_back_ms=_STAND_BACK_MS,
+        may_lead=may(cluster),
     )  # fmt: skip
     news = SharedNews(log, _position_of(follower))
     process.drive("binder", news.around(service.step), news)
     status = StatusWriter(
-        api, follower, process.clock, parallel=settings.bind_lanes,
+        api, follower, process.clock, recorder=events, parallel=_STATUS_LANES,
         interval_ms=settings.status_interval_s * 1000, leads=lambda: service.leading,
+        pressed=lambda: service.pressed,
     )  # fmt: skip
     process.drive("status writer", status.step, _a_moment, pace_s=STATUS_S)
+    process.drive("events", events.flush, _a_moment, pace_s=STATUS_S)
     if url := settings.database.get_secret_value():
         from adapters.database.engine import open_database
         from adapters.database.projector import Projector
@@ -220,7 +227,7 @@ async def _start(process: Process, log: Log, cluster: str) -> Follower[Fold]:
 
 
 async def _a_moment(_: float) -> None:
-    """No news of its own: the status writer looks at its pace at what the binder, and it, have folded."""
+    """No news of their own: status writer and events look at their pace at what the binder, and they, have brought."""
 
 
 async def _serve_webhook(process: Process) -> None:

@@ -149,7 +149,7 @@ class System:
         binder = Binder(
             self.binder_api, self._binder_log, follower, self.clock, CLUSTER, self._writer_id("binder")
         )  # fmt: skip
-        return BinderService(binder, StatusWriter(self.binder_api, follower, self.clock, recorder=binder.recorder))
+        return BinderService(binder, StatusWriter(self.binder_api, follower, self.clock))
 
     def restart(self, who: str) -> None:
         """Stop a service and start it again with nothing but the log; revives what had crashed."""

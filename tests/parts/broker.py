@@ -52,6 +52,11 @@ class Broker:
         return f"127.0.0.1:{self._port}"
 
     @property
+    def pid(self) -> int:
+        assert self._process is not None, "the broker runs"
+        return self._process.pid
+
+    @property
     def ca_file(self) -> Path:
         """The certificate that a client of a secure broker trusts."""
         return self._home / "ca.pem"

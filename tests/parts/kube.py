@@ -67,6 +67,11 @@ class KubeApiServer:
         assert self._server is not None, "the server runs"
         return self._server.pid
 
+    @property
+    def etcd_pid(self) -> int:
+        assert self._etcd is not None, "etcd runs"
+        return self._etcd.pid
+
     async def start(self) -> None:
         """Start both and wait until the API server says that it is ready."""
         await asyncio.to_thread(self._prepare)

@@ -21,7 +21,7 @@ LIMITS = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}
 async def test_a_binding_carries_the_decisions_id_and_no_allocation_without_request_a9_a9a() -> None:
     world = World()
     world.node("n1")
-    world.single("one")
+    created = world.single("one")["metadata"]["resourceVersion"]
     await world.settle()
     pod = world.get(POD, "one")
     assert pod["spec"]["nodeName"] == "n1"
@@ -29,8 +29,19 @@ async def test_a_binding_carries_the_decisions_id_and_no_allocation_without_requ
     (outcome,) = await world.bodies(Outcome)
     assert notes[names.DECISION] == outcome.command
     assert outcome.result == "applied"
-    assert outcome.version == pod["metadata"]["resourceVersion"]
+    assert outcome.version == created, "events up to the version that it was made on are older (F-4)"
     assert names.VGPU_IDS not in notes
+
+
+async def test_an_accepted_binding_is_not_read_back_f1() -> None:
+    world = World()
+    world.node("n1", cpu="8")
+    for name in ("one", "two", "three"):
+        world.single(name)
+    await world.decide()
+    await world.binder.step()
+    asked = [call for call in world.api.calls if call[0] in ("get", "bind")]
+    assert sorted(asked) == [("bind", "one"), ("bind", "three"), ("bind", "two"), ("get", "n1")]
 
 
 async def test_the_six_annotations_travel_in_the_binding_a6() -> None:

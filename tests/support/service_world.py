@@ -152,9 +152,7 @@ class World:
     def new_binder(self) -> Binder:
         follower: Follower[Fold] = Follower(self.log, Fold())
         binder = Binder(self.api, self.log, follower, self.clock, "c1", self._name("b"))
-        self.status = StatusWriter(
-            self.api, follower, self.clock, recorder=binder.recorder, leads=lambda: binder.leading
-        )
+        self.status = StatusWriter(self.api, follower, self.clock, leads=lambda: binder.leading)
         return binder
 
     def _name(self, prefix: str) -> str:

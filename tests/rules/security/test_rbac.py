@@ -49,6 +49,7 @@ spec:
 _UNSEEN = {
     ("binder", "", "events", "get"): "an event that is there already is counted up",
     ("binder", "", "events", "patch"): "an event that is there already is counted up",
+    ("binder", "scheduling.volcano.sh", "podgroups", "get"): "a status that somebody else wrote to meanwhile",
     ("binder", "", "persistentvolumeclaims", "get"): "volumes that wait for their first consumer (scheduling/F-3)",
     ("binder", "", "persistentvolumeclaims", "patch"): "volumes that wait for their first consumer (scheduling/F-3)",
     ("controller", "", "events", "get"): "an event that is there already is counted up",
