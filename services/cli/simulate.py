@@ -7,6 +7,7 @@ usage. Standard output carries the result alone; everything else goes to standar
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -65,12 +66,22 @@ def simulate(
     raise typer.Exit(result.code)
 
 
+def _commit() -> str:
+    """Return at which commit the same seed gives the same bytes, empty if this is no checkout."""
+    git = ["git", "-C", str(Path(__file__).parents[2]), "describe", "--always", "--dirty=, with local changes"]
+    try:
+        found = subprocess.run(git, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return f" at commit {found.stdout.strip()}" if found.returncode == 0 else ""
+
+
 def run_chaos(first: int, count: int, steps: int, processes: int, folder: str) -> int:
     """Play seeds with faults and tell what came of them; return the exit code."""
 
     def told(result: Result) -> None:
         sys.stderr.write("".join(f"seed {result.seed}: after step {result.at}: {text}\n" for text in result.failures))
-        sys.stderr.write(f"again: gpuledger simulate --chaos --seed {result.seed} --seeds 1 --steps {steps}\n")
+        sys.stderr.write(f"again{_commit()}: gpuledger simulate --chaos --seed {result.seed} --steps {steps}\n")
 
     report = run.run(first, count, steps, processes=processes, told=told)
     sys.stdout.write(run.text_of(report))

@@ -60,6 +60,7 @@ class ApiLink:
         if network.calm:
             return await getattr(self._direct, verb)(*arguments, **named)
         await network.point(self._who, f"before {verb}")
+        server = self._api.store.restores
         if network.is_cut(self._who, "api", "to"):
             raise ApiUnknown("no answer: the API server is not reached")
         fault = network.take(self._who, verb, WRITE_FAULTS if writes else READ_FAULTS) if network.armed else ""
@@ -74,6 +75,10 @@ class ApiLink:
         await network.point(self._who, f"after {verb}")
         if fault in (ERROR_AFTER, TIMEOUT_AFTER) or network.is_cut(self._who, "api", "from"):
             raise ApiUnknown("the answer was lost")
+        if network.armed and network.take(self._who, verb, (STALE,)):
+            await hold()  # the answer is on its way while the cluster moves on: when it comes it is old
+        if server != self._api.store.restores:
+            raise ApiUnknown("the connection broke: the API server went away")
         return answer
 
     def _arrive(self, verb: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -116,8 +121,6 @@ class ApiLink:
             "namespace": namespace, "limit": limit, "token": token, "selector": selector, "fields": fields,
         }  # fmt: skip
         page: Page = await self._ask("list", (kind,), named, writes=False)
-        if self._network.armed and self._network.take(self._who, "list", (STALE,)):
-            await hold()  # the answer is on its way while the cluster moves on: when it comes it is old
         return page
 
     # --- watches ---
@@ -130,16 +133,20 @@ class ApiLink:
                 raise ApiUnknown("no answer: the API server is not reached")
         request = Request("GET", kind.path(), {"watch": "1", "resourceVersion": version}, client=self._who)
         try:
-            return Stream(self._api.watch(request), network, self._who, self._rng)
+            ends_ms = self._api.store.clock.now_ms() + timeout_s * 1000
+            return Stream(self._api, self._api.watch(request), ends_ms, network, self._who, self._rng)
         except Refused as refused:
             raise ApiError(refused.status, refused.reason, refused.message) from refused
 
 
 class Stream:
-    """An open watch."""
+    """An open watch, which the server ends at its time."""
 
-    def __init__(self, watch: Watch, network: Network, who: str, rng: Random) -> None:
-        self._watch, self._network, self._who, self._rng = watch, network, who, rng
+    def __init__(
+        self, api: EmbeddedApi, watch: Watch, ends_ms: int, network: Network, who: str, rng: Random
+    ) -> None:  # fmt: skip
+        self._clock, self._watch, self._ends_ms = api.store.clock, watch, ends_ms
+        self._network, self._who, self._rng = network, who, rng
         self._seen: list[WatchEvent] = []
         self._slow_until = 0
 
@@ -153,6 +160,8 @@ class Stream:
             if network.armed and (fault := self._fault()):
                 return self._with(fault)
         events = self._take()
+        if not events and self._clock.now_ms() >= self._ends_ms:
+            self._watch.close()
         return None if not events and self._watch.ended else events
 
     def _fault(self) -> str:

@@ -3,6 +3,10 @@
 What is held against the services is what they did: a pod is judged when it becomes bound, against everything that is
 bound then, and against what its node was known to have when the decision took its place on the log. A card that shrank
 later, or of which nobody had told yet, is nobody's fault.
+
+A restore of the API server to an older state undoes what was written since: Bindings, deletions, the fences of commands
+that were given up. What it brought back counts against a decision only once the log had told of it, and a request of a
+command that had ended before, by a process that slept through it all, is not held against anybody.
 """
 
 from __future__ import annotations
@@ -50,6 +54,9 @@ class Judge:
         self._judged: set[str] = set()
         self._bound_by: dict[str, str] = {}
         self._version = -1
+        self._restores = 0
+        self._came_back: set[str] = set()
+        self._ended: set[str] = set()
         self.complete: set[str] = set()
         self._minimum: dict[str, int] = {}
         self._when_first_bound: dict[str, set[str]] = {}
@@ -57,7 +64,9 @@ class Judge:
 
     def look(self) -> None:
         """Judge the world as it is now."""
-        if self.world.store.version == self._version:
+        if self.world.store.restores != self._restores:
+            self._went_back()
+        elif self.world.store.version == self._version:
             return
         self._version = self.world.store.version
         fresh = self._read()
@@ -65,9 +74,23 @@ class Judge:
             self.world.inspect()
             for text in self._all(fresh):
                 self._say(text)
-        for name in sorted(self.world.inspector.state.refused & self._bound_by.keys()):
+        for name in sorted(self.world.inspector.state.refused & self._bound_by.keys() - self._ended):
             self._say(f"7: the refusal of {name} is on the log, and pod {self._bound_by[name]} is bound by it")
         self._remember_gangs()
+
+    def _went_back(self) -> None:
+        """An older state has come back: who is bound in it was judged when he became so."""
+        self._restores = self.world.store.restores
+        self.world.inspect()
+        state = self.world.inspector.state
+        self._ended |= state.decisions.keys() - state.model.commands.keys()
+        held = {uid for uid, seen in self._seen.items() if seen.pod.node and not seen.pod.finished}
+        self._seen.clear()
+        self._read()
+        bound = {uid: seen for uid, seen in self._seen.items() if seen.pod.node}
+        self._judged = set(bound)
+        self._came_back = self._came_back & bound.keys() | bound.keys() - held
+        self._bound_by = {seen.pod.annotations.get(names.DECISION, ""): seen.pod.key for seen in bound.values()}
 
     def _say(self, text: str) -> None:
         if text not in self.breaches:
@@ -99,6 +122,9 @@ class Judge:
                 yield f"7: pod {pod.key} {pod.uid} was bound {len(self.world.store.bindings[pod.uid])} times"
             decision = self.world.inspector.state.decisions.get(pod.annotations.get(names.DECISION, ""))
             self._bound_by[pod.annotations.get(names.DECISION, "")] = pod.key
+            if pod.annotations.get(names.DECISION, "") in self._ended:
+                self._came_back.add(pod.uid)
+                continue
             if decision is None or not _agrees(seen, decision):
                 said = pod.annotations.get(names.DECISION, "none")
                 yield f"5: pod {pod.key} is bound to {pod.node} by decision {said}, which does not stand on the log"
@@ -108,14 +134,21 @@ class Judge:
             yield from self._legacy(seen, decision)
             yield from self._queue(seen, decision)
 
-    def _on(self, node: str) -> list[Seen]:
-        return [seen for seen in self._seen.values() if seen.pod.node == node and not seen.pod.finished]
+    def _on(self, node: str, decision: Decision) -> list[Seen]:
+        return [seen for seen in self._held(decision) if seen.pod.node == node]
+
+    def _held(self, decision: Decision) -> list[Seen]:
+        """Return the pods that hold something, as far as a decision could know."""
+        unknown = self._came_back - decision.bound
+        return [
+            seen for uid, seen in self._seen.items() if seen.pod.node and not seen.pod.finished and uid not in unknown
+        ]
 
     # --- 1 and 2: cards ---
 
     def _devices(self, fresh: Seen, decision: Decision) -> Iterator[str]:
         env = self.world.inspector.state.model.env
-        there = self._on(fresh.pod.node)
+        there = self._on(fresh.pod.node, decision)
         for uuid in sorted({share.uuid for share in fresh.shares}):
             card = decision.cards.get(uuid)
             if card is None:
@@ -154,13 +187,15 @@ class Judge:
         if not index.isdecimal() or not number:
             return
         limit = int(decision.allocatable.get(_LEGACY_MEMORY, "0")) // number
-        there = [seen for seen in self._on(fresh.pod.node) if seen.pod.annotations.get(names.GPU_INDEX) == index]
+        there = [
+            seen for seen in self._on(fresh.pod.node, decision) if seen.pod.annotations.get(names.GPU_INDEX) == index
+        ]
         used = sum(seen.pod.request.get(_LEGACY_MEMORY, 0) for seen in there) // 1000
         if used > limit:
             yield f"1: legacy card {index} on {fresh.pod.node}: memory {used} of {limit} held"
 
     def _node(self, fresh: Seen, decision: Decision) -> Iterator[str]:
-        held = self._on(fresh.pod.node)
+        held = self._on(fresh.pod.node, decision)
         for name in ("cpu", "memory"):
             used = sum(seen.pod.request.get(name, 0) for seen in held)
             limit = resources.vector({name: decision.allocatable.get(name, "0")}).get(name, 0)
@@ -181,8 +216,8 @@ class Judge:
             return
         shares = [
             share
-            for seen in self._seen.values()
-            if seen.pod.node and not seen.pod.finished and not seen.pod.deleting
+            for seen in self._held(decision)
+            if not seen.pod.deleting
             if groups.get(seen.pod.group_key) == queue
             for share in seen.shares
             if (seen.pod.node, share.uuid) in decision.registered

@@ -9,6 +9,7 @@ from typing import Final
 
 from adapters.log.port import LogError
 from events.codec import MESSAGE_BYTES_MAX, Message, record_id, to_message
+from events.kinds import POD
 from events.records import Batch, Record
 from scheduling.decide import ENGINE
 from scheduling.state.model import Term
@@ -34,6 +35,11 @@ PAIRS: Final = tuple(
 )  # fmt: skip
 POISON: Final = ("unknown type", "future version", "truncated", "huge", "wrong hash")
 HOUR_MS: Final = 3_600_000
+RESTORED, UNBOUND, UNDELETED = (
+    "restore: the API server has an older state", "restore: a Binding of ours is undone",
+    "restore: a pod that was deleted is back",
+)  # fmt: skip
+RESTORE_FAULTS: Final = (RESTORED, UNBOUND, UNDELETED)
 
 
 class Mishaps:
@@ -47,7 +53,8 @@ class Mishaps:
             "kill": self._kill, "kill at": partial(self._at, "kill"), "hold at": partial(self._at, "hold"),
             "start": self._start, "second": self._second, "append fault": self._append, "read fault": self._read,
             "api fault": self._api, "bind fault": self._bind, "watch fault": self._watch, "stale list": self._stale,
-            "cut": self._cut, "clock": self._clock, "poison": self._poison, "snapshot": self._snapshot,
+            "restore": self._restore, "cut": self._cut, "clock": self._clock, "poison": self._poison,
+            "snapshot": self._snapshot,
         }  # fmt: skip
 
     def knows(self, verb: str) -> bool:
@@ -62,13 +69,13 @@ class Mishaps:
         if not self._world.processes:
             return
         stuck = [process for process in self._world.processes if process.task is not None]
-        process = rng.choice(stuck if stuck and rng.random() < 0.5 else self._world.processes)
+        process = rng.choice(stuck if stuck and rng.random() < 0.7 else self._world.processes)
         held = "while held" if process.task is not None else "between steps"
         self._network.fired[f"kill {held}: {process.role}"] += 1
         self._world.kill(process)
 
     def _at(self, what: str, rng: Random) -> None:
-        role = rng.choice(("watcher", "scheduler", "scheduler", "binder", "binder", "binder", *ROLES))
+        role = rng.choice(("scheduler", "binder", "binder", "agents", *ROLES))
         place = rng.choice(PLACES[role])
         side = rng.choice(("before ", "after "))
         if place in ("read of the log", "watch"):
@@ -124,6 +131,21 @@ class Mishaps:
         for way in ways:
             self._network.cut(who, peer, way, rng.choice((5, 20, 80)))
 
+    def _restore(self, rng: Random) -> None:
+        """The API server's store is restored from a backup: objects and resource versions go back."""
+        world, store = self._world, self._world.store
+        older = [backup for backup in world.backups if backup.version < store.version]
+        if not older:
+            return
+        backup = rng.choice(older)
+        there = {item["metadata"]["uid"] for item in store.items(POD)}
+        came = {item["metadata"]["uid"] for item in backup.objects.get(POD, {}).values()}
+        self._network.fired[RESTORED] += 1
+        self._network.fired[UNBOUND] += len(came & store.bindings.keys() - backup.bindings.keys())
+        self._network.fired[UNDELETED] += len(came - there)
+        world.restore(backup)
+        world.clock.time_ms += rng.choice((1_000, 30_000, 120_000))
+
     # --- clocks ---
 
     def _clock(self, rng: Random) -> None:
@@ -143,7 +165,10 @@ class Mishaps:
                 "an hour ahead": HOUR_MS, "an hour behind": -HOUR_MS, "back a little": clock.offset_ms - 7_000,
                 "right again": 0,
             }[what]  # fmt: skip
-        if process.role == "scheduler" and what == "an hour ahead" and rng.random() < 0.7:
+        if process.role == "scheduler" and what == "an hour ahead":
+            world.inspect()
+            # The log's time may be ahead already; only a jump beyond it needs ticks.
+            clock.offset_ms += max(0, world.inspector.state.model.time_ms - world.clock.time_ms)
             what, side = rng.choice(("kill", "hold")), rng.choice(("before", "after"))
             self._network.arm(what, "scheduler", f"{side} append of a tick")
 

@@ -102,6 +102,10 @@ class Network:
         """Let something take effect so many steps from now."""
         self.late.append(Late(self.step + steps, name, effect))
 
+    def lose(self, name: str) -> None:
+        """What is under way by this name never arrives."""
+        self.late = [item for item in self.late if item.name != name]
+
     def deliver(self, *, everything: bool = False) -> None:
         """Let what is due take effect."""
         if not self.late:

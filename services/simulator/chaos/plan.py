@@ -16,7 +16,7 @@ import yaml
 #: What the steps of every plan are made of, and how often (each seed varies this).
 RUNS: Final = {
     "run watcher": 13, "run scheduler": 15, "run binder": 13, "run status": 6, "run controller": 7, "run agents": 6,
-    "run all": 26, "advance": 10, "start": 12,
+    "run all": 26, "advance": 10, "start": 12, "backup": 4,
 }  # fmt: skip
 WORK: Final = {
     "pod": 7, "gang": 4, "job": 1, "delete pod": 3, "finish pod": 6, "pod again": 2, "touch pod": 1,
@@ -26,7 +26,7 @@ WORK: Final = {
 FAULTS: Final = {
     "kill": 5, "kill at": 8, "hold at": 8, "second": 2, "append fault": 6, "read fault": 2,
     "api fault": 6, "bind fault": 4, "watch fault": 6, "stale list": 1, "cut": 2, "clock": 2, "poison": 1,
-    "snapshot": 3,
+    "snapshot": 3, "restore": 0.5,
 }  # fmt: skip
 MEMORIES: Final = (1, 3, 7, 11)
 

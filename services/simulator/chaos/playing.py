@@ -28,6 +28,7 @@ class Result:
     failures: list[str] = field(default_factory=list)
     at: int = -1
     steps: int = 0
+    cpu_s: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
     work: Counter[str] = field(default_factory=Counter)
     records: int = 0
@@ -84,6 +85,8 @@ class Player:
                 world.run(rng.choice(processes))
         elif verb == "advance":
             world.clock.time_ms += rng.choice(_ADVANCES_MS)
+        elif verb == "backup":
+            world.back_up()
         elif world.workload.knows(verb):
             world.workload.play(verb, rng)
         elif self.mishaps.knows(verb):

@@ -17,8 +17,8 @@ from typing import Final
 
 from services.runtime import logging
 from services.simulator.chaos import apilink, loglink
-from services.simulator.chaos.mishaps import PAIRS, PLACES, POISON
-from services.simulator.chaos.plan import draw, dump
+from services.simulator.chaos.mishaps import PAIRS, PLACES, POISON, RESTORE_FAULTS
+from services.simulator.chaos.plan import Plan, draw, dump
 from services.simulator.chaos.playing import Result, play
 from services.simulator.chaos.reduce import reduced
 from services.simulator.chaos.world import DOUBLED, ROLES
@@ -35,6 +35,7 @@ class Report:
     seeds: int = 0
     steps: int = 0
     elapsed_s: float = 0.0
+    cpu_s: float = 0.0
     failed: list[Result] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
     work: Counter[str] = field(default_factory=Counter)
@@ -49,6 +50,7 @@ class Report:
     def add(self, result: Result) -> None:
         self.seeds += 1
         self.steps += result.steps
+        self.cpu_s += result.cpu_s
         self.faults += result.faults
         self.work += result.work
         self.bound += result.bound
@@ -64,7 +66,10 @@ def expected_faults() -> list[str]:
     names = [f"{what} {place}" for place in sorted(sides) for what in ("kill", "hold")]
     names += [f"kill {when}: {role}" for role in ROLES for when in ("between steps", "while held")]
     names += [f"two leaders: {role}" for role in DOUBLED]
-    names += [fault for fault in loglink.APPEND_FAULTS if fault != loglink.AGAIN] + [*loglink.READ_FAULTS]
+    names += [fault for fault in loglink.APPEND_FAULTS if fault != loglink.AGAIN] + [
+        *loglink.READ_FAULTS,
+        *RESTORE_FAULTS,
+    ]
     names += [loglink.AGAIN, loglink.ARRIVED, *apilink.API_FAULTS, apilink.ARRIVED, apilink.TOO_LATE]
     names += [f"partition: {role} {way} {peer}" for role, peer in PAIRS for way in ("to", "from")]
     names += [f"clock: {what}" for what in ("an hour ahead", "an hour behind", "back a little", "frozen")]
@@ -74,9 +79,16 @@ def expected_faults() -> list[str]:
 def play_seeds(seeds: Sequence[int], steps: int) -> list[Result]:
     """Play some seeds in this process."""
     logging.configure("critical")
-    results = [play(draw(seed, steps)) for seed in seeds]
+    results = [_timed(draw(seed, steps)) for seed in seeds]
     gc.collect()  # a world is full of cycles, and a worker plays many
     return results
+
+
+def _timed(plan: Plan) -> Result:
+    began = time.process_time()
+    result = play(plan)
+    result.cpu_s = time.process_time() - began
+    return result
 
 
 def run(
@@ -133,7 +145,8 @@ def text_of(report: Report) -> str:
     """Return what people want to read of a run."""
     lines = [
         f"{report.seeds} seeds, {report.steps} steps in {report.elapsed_s:.0f} s "
-        f"({report.steps / max(report.elapsed_s, 0.001):.0f} steps/s), {report.records} records, {report.bound} bound",
+        f"({report.steps / max(report.elapsed_s, 0.001):.0f} steps/s, {report.cpu_s / max(report.seeds, 1):.2f} s of "
+        f"processor a seed), {report.records} records, {report.bound} bound",
         "what was played: " + ", ".join(f"{count} {name}" for name, count in sorted(report.work.items())),
         "faults that fired:",
     ]

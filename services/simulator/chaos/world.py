@@ -26,10 +26,11 @@ from services.cluster.admission import admit
 from services.cluster.api import EmbeddedApi
 from services.cluster.direct import DirectApi
 from services.cluster.nodeagent import NodeAgents
-from services.cluster.store import Store, derived_uid
+from services.cluster.store import Backup, Store, derived_uid
 from services.controller.manager import ControllerManager
 from services.scheduler.scheduler import Scheduler
 from services.simulator import clocktext, keys
+from services.simulator.chaos import apilink
 from services.simulator.chaos.apilink import ApiLink
 from services.simulator.chaos.bookkeeping import Bookkeeping
 from services.simulator.chaos.driving import Killed, Task, at_once
@@ -48,6 +49,8 @@ DOUBLED: Final = ("watcher", "scheduler", "binder")
 STAND_BACK_MS: Final = 2_000
 #: Events kept per kind: so few that a watch that was cut off for long falls out of the window.
 HISTORY: Final = 400
+#: Backups of the API server that are kept.
+BACKUPS: Final = 3
 
 Step = Callable[[], Awaitable[bool]]
 
@@ -96,6 +99,7 @@ class World:
             Bookkeeping(self.log, self.network, CLUSTER, self.inspector) if self.plan.setting.database else None
         )
         self.processes: list[Process] = []
+        self.backups: list[Backup] = []
         self.crashes: list[str] = []
         self.errors: list[Exception] = []
         self.failures: Counter[str] = Counter()
@@ -104,6 +108,18 @@ class World:
         self.workload.begin()
         for role in ROLES:
             self.start(role)
+
+    # --- the API server's store ---
+
+    def back_up(self) -> None:
+        """Keep a backup of the API server's store; of many, the newest."""
+        self.backups = [*self.backups, self.store.backup()][-BACKUPS:]
+
+    def restore(self, backup: Backup) -> None:
+        """The API server comes back with an older state; what was under way to it, or from it, is lost."""
+        self.api.restore(backup)
+        self.network.lose(apilink.ARRIVED)
+        self.backups = [kept for kept in self.backups if kept.version <= backup.version]
 
     # --- processes ---
 
