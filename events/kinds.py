@@ -61,11 +61,12 @@ BATCH_JOB = Kind("Job", "batch", "v1", "jobs", True)
 POD_GROUP = Kind("PodGroup", "scheduling.volcano.sh", "v1beta1", "podgroups", True, ("pg", "podgroup-v1beta1"))
 QUEUE = Kind("Queue", "scheduling.volcano.sh", "v1beta1", "queues", False, ("q", "queue-v1beta1"))
 VOLCANO_JOB = Kind("Job", "batch.volcano.sh", "v1alpha1", "jobs", True, ("vcjob", "vj"))
+COMMAND = Kind("Command", "bus.volcano.sh", "v1alpha1", "commands", True)
 
 ALL_KINDS: tuple[Kind, ...] = (
     POD, NODE, NAMESPACE, CONFIG_MAP, SECRET, SERVICE, EVENT, RESOURCE_QUOTA, PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, PRIORITY_CLASS, LEASE, NETWORK_POLICY, REPLICA_SET, STATEFUL_SET,
-    DAEMON_SET, BATCH_JOB, POD_GROUP, QUEUE, VOLCANO_JOB,
+    DAEMON_SET, BATCH_JOB, POD_GROUP, QUEUE, VOLCANO_JOB, COMMAND,
 )  # fmt: skip
 
 #: What the watcher observes, in the order in which a term's first lists are taken: what others refer to comes first.

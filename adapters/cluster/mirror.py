@@ -53,7 +53,8 @@ def uid_of(item: Json | None) -> str:
     return ((item or {}).get("metadata") or {}).get("uid") or ""
 
 
-def _version(item: Json) -> int:
+def version_of(item: Json) -> int:
+    """Return an object's resourceVersion as a number, 0 if it is none."""
     text = (item.get("metadata") or {}).get("resourceVersion") or ""
     return int(text) if isinstance(text, str) and text.isascii() and text.isdecimal() else 0
 
@@ -156,7 +157,7 @@ class Mirror:
     def _put(kind: Kind, shelf: _Shelf, item: Json) -> list[Change]:
         key = key_of(item)
         old = shelf.items.get(key)
-        if old is not None and uid_of(old) == uid_of(item) and _version(item) <= _version(old):
+        if old is not None and uid_of(old) == uid_of(item) and version_of(item) <= version_of(old):
             return []
         shelf.items[key] = item
         return _split(kind, old, item)

@@ -10,6 +10,7 @@ from typing import Any
 from events.canonical import Json
 from events.kinds import (
     BATCH_JOB,
+    COMMAND,
     CONFIG_MAP,
     DAEMON_SET,
     EVENT,
@@ -364,4 +365,5 @@ COLUMNS: dict[Kind, tuple[Column, ...]] = {
         Column("UNKNOWN", path("status.unknown", 0), "integer"), CUSTOM_AGE,
         Column("COMPLETED", path("status.completed", 0), "integer", wide=True),
     ),
+    COMMAND: (NAME, Column("ACTION", path("action")), Column("TARGET", path("target.name")), CUSTOM_AGE),
 }  # fmt: skip

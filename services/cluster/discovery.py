@@ -24,7 +24,7 @@ _SUB_KINDS = {"binding": ("", "v1", "Binding"), "eviction": ("policy", "v1", "Ev
 
 #: The order in which groups are offered: a short name means the first that knows it.
 GROUP_ORDER = ("", "apps", "batch", "coordination.k8s.io", "networking.k8s.io", "scheduling.k8s.io", "storage.k8s.io",
-               "scheduling.volcano.sh", "batch.volcano.sh")  # fmt: skip
+               "scheduling.volcano.sh", "batch.volcano.sh", "bus.volcano.sh")  # fmt: skip
 
 
 def _key(kind: Kind) -> tuple[int, str, str]:

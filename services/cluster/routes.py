@@ -11,6 +11,7 @@ from events.canonical import Json
 from events.kinds import (
     ALL_KINDS,
     BATCH_JOB,
+    COMMAND,
     DAEMON_SET,
     NAMESPACE,
     NODE,
@@ -36,7 +37,7 @@ WITH_STATUS = frozenset({
 WITH_SCALE = frozenset({REPLICA_SET, STATEFUL_SET})
 POD_SUBRESOURCES = ("binding", "eviction", "log")
 #: Kinds that a real cluster learns from custom resource definitions.
-CUSTOM = frozenset({POD_GROUP, QUEUE, VOLCANO_JOB})
+CUSTOM = frozenset({POD_GROUP, QUEUE, VOLCANO_JOB, COMMAND})
 
 _OPTIONS = {"PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
 _BY_PATH = {(kind.prefix, kind.plural): kind for kind in ALL_KINDS}

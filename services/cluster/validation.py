@@ -12,6 +12,7 @@ from typing import Any
 
 from events.canonical import Json
 from events.kinds import (
+    COMMAND,
     CONFIG_MAP,
     NODE,
     POD,
@@ -272,10 +273,21 @@ def _queue(item: Json, problems: Problems) -> None:
     amounts("spec.guarantee.resource", (spec.get("guarantee") or {}).get("resource"), problems)
 
 
+def _command(item: Json, problems: Problems) -> None:
+    if not item.get("action"):
+        problems.required("action")
+    if "target" not in item:
+        problems.required("target")
+        return
+    for key in ("apiVersion", "kind", "name", "uid"):
+        if key not in item["target"]:
+            problems.required(f"target.{key}")
+
+
 _SPECS: dict[Kind, Callable[[Json, Problems], None]] = {
     POD: _pod, NODE: _node, CONFIG_MAP: _config_map, PRIORITY_CLASS: _priority_class, RESOURCE_QUOTA: _quota,
     VOLCANO_JOB: _volcano_job,
-    POD_GROUP: _pod_group, QUEUE: _queue,
+    POD_GROUP: _pod_group, QUEUE: _queue, COMMAND: _command,
 }  # fmt: skip
 
 

@@ -19,7 +19,8 @@ from services.controller.world import Ref
 class Create:
     """Create an object. ``refused`` says what to do when the API server refuses it (message in).
 
-    With ``must`` the actions after it are carried out only if it was created or is there already.
+    With ``must`` the actions after it are carried out only if it was created or is there already; what asked for the
+    list is asked again if not.
     """
 
     kind: Kind
@@ -30,7 +31,10 @@ class Create:
 
 @dataclass(frozen=True)
 class Patch:
-    """Apply a JSON merge patch; with ``uid`` only to that object, with ``version`` only to that version."""
+    """Apply a JSON merge patch; with ``uid`` only to that object, with ``version`` only to that version.
+
+    ``refused`` and ``must`` as in ``Create``.
+    """
 
     ref: Ref
     merge: Json
@@ -38,6 +42,7 @@ class Patch:
     uid: str = ""
     version: str = ""
     refused: Callable[[str], Sequence[Action]] | None = field(default=None, compare=False)
+    must: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ class Outcome:
     changes: list[Change] = field(default_factory=list)
     acted: bool = False
     refused: bool = False
+    #: What the others depended on was refused: nothing that was asked for has happened.
+    undone: bool = False
     why: str = ""
     again: bool = False
     laters: list[Later] = field(default_factory=list)
@@ -85,12 +87,14 @@ class Executor:
         for owner, uid in action.outlived:
             if await self._is_there(owner, uid):
                 return []
+        asked_before = action.uid in self.deleted
         self.deleted.add(action.uid)
         try:
             await self._api.delete(kind, namespace, name, uid=action.uid, grace_s=self._grace_s)
         except ApiError as error:
-            if error.status != 404:
+            if not asked_before:  # an earlier request, whose answer was lost, may have been the one
                 self.deleted.discard(action.uid)
+            if error.status != 404:
                 raise
         return self._mirror.expect_end(kind, namespace, name, action.uid)
 
@@ -116,7 +120,8 @@ class Executor:
         if isinstance(action, Create | Patch | Delete) and action.refused is not None:
             told = await self.run(action.refused(error.message), now_ms)
             outcome.changes += told.changes
-        return isinstance(action, Create) and action.must
+        outcome.undone = isinstance(action, Create | Patch) and action.must
+        return outcome.undone
 
 
 def _with_preconditions(action: Patch) -> Json:

@@ -9,8 +9,11 @@ content cannot be worked with is set aside the same way and never stops the othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 
 import structlog
 
@@ -21,6 +24,7 @@ from adapters.cluster.reflector import Reflector
 from events import names
 from events.kinds import (
     ALL_KINDS,
+    COMMAND,
     EVENT,
     LEASE,
     NAMESPACE,
@@ -31,7 +35,7 @@ from events.kinds import (
     VOLCANO_JOB,
     Kind,
 )
-from services.controller import garbage, podgroups, queues
+from services.controller import commands, garbage, podgroups, queues
 from services.controller.actions import Action, Emit, Later
 from services.controller.execute import Executor, Outcome
 from services.controller.jobs import policies, sshkeys
@@ -50,6 +54,7 @@ _REFUSALS_TOLD = 15  # in a row, until people are told
 _BACK_OFF_MS_MIN, _BACK_OFF_MS_MAX = 1_000, 300_000
 _GONE_MAX = 50_000  # uids of objects that went, kept for their dependents
 _ROUNDS_MAX = 200  # in one step; what is left waits for the next
+_SIDE_BY_SIDE = ("podgroup", "job", "garbage")  # one object's has nothing to do with another's
 
 
 @dataclass
@@ -69,6 +74,7 @@ class _Backlog:
     parked: dict[Key, _Parked] = field(default_factory=dict)
     conflicts: dict[Key, int] = field(default_factory=dict)
     due: list[Later] = field(default_factory=list)
+    told: list[Emit] = field(default_factory=list)
 
 
 class ControllerManager:
@@ -85,13 +91,15 @@ class ControllerManager:
         grace_s: int | None = None,
         jitter: Callable[[], float] | None = None,
         observer: Observer | None = None,
+        parallel: int = 1,
     ) -> None:
-        """Set up the controllers that are on.
+        """Set up the controllers that are on. ``parallel`` is how many objects are reconciled at once.
 
         ``keys`` makes the SSH key pairs of plugin ssh; ``grace_s`` is the grace period of deletions (None: the
         pod's own); ``jitter`` spreads the reflectors' back-off (None: no back-off, for simulations).
         """
         self._clock, self._keys, self._schedulers = clock, keys, tuple(schedulers)
+        self._parallel = parallel
         self._switches = switches or Switches()
         self._observer: Observer = observer or Nobody()
         self._mirror = Mirror(api, kinds_for(self._switches), clock, jitter)
@@ -148,9 +156,23 @@ class ControllerManager:
                     self._work.requests.setdefault(ref, []).append(request)
                     self._work.marked[("job", ref)] = None
             if change.new is None:
+                self._issue(change)
                 self._bury(uid_of(change.old))
             if change.kind == QUEUE and _opens_up(change):
                 self._work.marked |= dict.fromkeys(self._work.parked)
+
+    def _issue(self, change: Change) -> None:
+        """Take up a command that we have cleared away (E-11)."""
+        if change.kind != COMMAND or uid_of(change.old) not in self._executor.deleted:
+            return
+        issue = commands.issued(self._world, change.object)
+        if issue is None:
+            return
+        if issue.request is not None:
+            self._work.requests.setdefault(issue.target, []).append(issue.request)
+            self._work.marked[("queue" if issue.target.kind == QUEUE else "job", issue.target)] = None
+        if issue.told is not None:
+            self._work.told.append(issue.told)
 
     def _bury(self, uid: str) -> None:
         """Remember that an object has gone (for a while: its dependents are looked at now)."""
@@ -178,23 +200,57 @@ class ControllerManager:
 
     async def _drain(self) -> bool:
         acted, again = False, []
+        told, self._work.told = self._work.told, []
+        await self._executor.run(told, self._clock.now_ms())
         for _ in range(_ROUNDS_MAX):
             if not self._work.marked:
                 break
-            batch = sorted(self._work.marked, key=lambda key: (ORDER.index(key[0]), key[1].order))
+            batch = sorted(self._work.marked, key=self._place)
             self._work.marked = {}
-            for key in batch:
-                outcome = await self._reconcile(key)
-                acted = acted or outcome.acted or outcome.again
-                if outcome.again:
-                    again.append(key)
+            for part in self._parts(batch):
+                for key, outcome in zip(part, await self._all(part), strict=True):
+                    acted = acted or outcome.acted or outcome.again
+                    if outcome.again:
+                        again.append(key)
         self._work.marked |= dict.fromkeys(again)
         return acted
 
+    def _place(self, key: Key) -> tuple[int, tuple[object, ...]]:
+        """What sorts the marked ones: by controller, then by name; commands as they came."""
+        what, ref = key
+        return ORDER.index(what), commands.order(self._world, ref) if what == "command" else ref.order
+
+    def _parts(self, batch: Sequence[Key]) -> Iterator[Sequence[Key]]:
+        """Yield what may be reconciled at the same time, in order. Of pods with one PodGroup the first goes ahead."""
+        for what, keys in groupby(batch, key=itemgetter(0)):
+            if self._parallel == 1 or what not in _SIDE_BY_SIDE:
+                yield from ([key] for key in keys)
+                continue
+            first: dict[object, Key] = {}
+            rest = [key for key in keys if first.setdefault(self._shared_name(key), key) != key]
+            yield list(first.values())
+            yield rest
+
+    def _shared_name(self, key: Key) -> object:
+        pod = self._world.at(key[1]) if key[0] == "podgroup" else None
+        return (key[1].namespace, podgroups.group_name(pod)) if pod is not None else key
+
+    async def _all(self, keys: Sequence[Key]) -> list[Outcome]:
+        if len(keys) == 1:
+            return [await self._reconcile(keys[0])]
+        free = asyncio.Semaphore(self._parallel)
+
+        async def run(key: Key) -> Outcome:
+            async with free:
+                return await self._reconcile(key)
+
+        return await asyncio.gather(*map(run, keys))
+
     async def _reconcile(self, key: Key) -> Outcome:
-        """Reconcile one object; for a job, once for everything that happened to it."""
-        waiting = self._work.requests.pop(key[1], []) if key[0] == "job" else []
-        waiting = worth_a_look(self._world, key[1], waiting, self._schedulers[0])
+        """Reconcile one object; a job or queue once for everything that happened to it."""
+        waiting = self._work.requests.pop(key[1], []) if key[0] in ("job", "queue") else []
+        if key[0] == "job":
+            waiting = worth_a_look(self._world, key[1], waiting, self._schedulers[0])
         outcome = Outcome()
         for index, request in enumerate(waiting or [None]):
             part = await self._executor.run(self._actions(key, request), self._clock.now_ms())
@@ -202,7 +258,7 @@ class ControllerManager:
             await self._tell_of_limit(key, part, request)
             outcome.acted |= part.acted
             outcome.again = part.again
-            if part.again:
+            if part.again or part.undone:
                 if waiting:
                     self._work.requests[key[1]] = waiting[index:]
                 break
@@ -217,12 +273,13 @@ class ControllerManager:
         item = self._world.get(ref.kind, ref.namespace, ref.name)
         if item is None or what not in ("job", "queue"):
             return
+        action = request.action if request is not None else ""
         if what == "job":
-            action = request.action if request is not None and request.action else "SyncJob"
+            action = action or policies.SYNC
             said = ("ExecuteAction", f"Job failed on action {action} for retry limit reached")
             event = Emit(ref, uid_of(item), "Normal", *said)
         else:
-            event = Emit(ref, uid_of(item), "Warning", "SyncQueue", f"SyncQueue queue failed for {outcome.why}")
+            event = queues.failure(item, action or queues.SYNC, outcome.why)
         await self._executor.run([event], self._clock.now_ms())
 
     def _actions(self, key: Key, request: Request | None) -> Sequence[Action]:
@@ -233,7 +290,9 @@ class ControllerManager:
             if what == "workload":
                 return podgroups.reconcile_workload(self._world, ref, self._schedulers)
             if what == "queue":
-                return queues.reconcile(self._world, ref)
+                return queues.reconcile(self._world, ref, request.action if request is not None else queues.SYNC)
+            if what == "command":
+                return commands.reconcile(self._world, ref)
             if what == "job":
                 now_ms = self._clock.now_ms()
                 return reconcile_job(self._world, ref, request, now_ms, self._schedulers[0], self._keys)
@@ -284,9 +343,9 @@ def kinds_for(switches: Switches) -> tuple[Kind, ...]:
         return tuple(kind for kind in ALL_KINDS if kind not in (EVENT, LEASE))
     wanted: dict[Kind, None] = {}
     if switches.queues:
-        wanted |= dict.fromkeys((QUEUE, POD_GROUP))
+        wanted |= dict.fromkeys((QUEUE, POD_GROUP, COMMAND))
     if switches.podgroups:
         wanted |= dict.fromkeys((QUEUE, POD_GROUP, POD, NAMESPACE, *podgroups.WORKLOADS))
     if switches.jobs:
-        wanted |= dict.fromkeys((QUEUE, POD_GROUP, POD, PRIORITY_CLASS, VOLCANO_JOB))
+        wanted |= dict.fromkeys((QUEUE, POD_GROUP, POD, PRIORITY_CLASS, VOLCANO_JOB, COMMAND))
     return tuple(kind for kind in ALL_KINDS if kind in wanted)

@@ -6,6 +6,8 @@ A queue is closed by its status' ``state``: users write Open or Closed, and the 
     Closed or Closing     Closed if no PodGroup is in it, else Closing; marked ones reopen when the parent is open
     anything else         Unknown
 
+A command (E-11) does the same as such a write, except where nothing can follow from it: that it says.
+
 ``status.allocated`` is the scheduler's; nothing here touches it.
 """
 
@@ -18,6 +20,7 @@ from services.controller.world import (
     Ref,
     World,
     deleting,
+    meta,
     name_of,
     notes_of,
     parent_of,
@@ -30,6 +33,8 @@ from services.controller.world import (
 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 ROOT, DEFAULT = "root", "default"
+OPEN, CLOSE, SYNC = "OpenQueue", "CloseQueue", "SyncQueue"
+_ASKS_FOR = {OPEN: "Open", CLOSE: "Closed"}
 _PHASES = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
 
 
@@ -46,20 +51,48 @@ def _queue(name: str, content: Json) -> Json:
     return {"apiVersion": QUEUE.api_version, "kind": QUEUE.name, "metadata": {"name": name}, "spec": content}
 
 
-def reconcile(world: World, ref: Ref) -> list[Action]:
-    """Bring one queue in line."""
+def reconcile(world: World, ref: Ref, action: str = SYNC) -> list[Action]:
+    """Bring one queue in line, after a command (``OPEN``, ``CLOSE``) or without one."""
     queue = world.at(ref)
     if queue is None:
         return initial(world) if ref.name in (ROOT, DEFAULT) else []
     if deleting(queue):
         return []
-    merge = _metadata(world, queue)
+    why_not = _cannot(world, queue, action)
+    if why_not:
+        return [failure(queue, action, why_not)]
+    asked = _as_asked(queue, action)
+    merge = _metadata(world, queue, asked)
     described = [Patch(ref, merge, uid=uid_of(queue))] if merge else []
-    wanted = {"state": next_state(world, queue), **counters(world, ref.name)}
+    wanted = {"state": next_state(world, asked), **counters(world, ref.name)}
     changed = {key: value for key, value in wanted.items() if status(queue).get(key) != value}
     actions: list[Action] = [*_status(queue, changed)] if changed else []
     # A mark goes last, so that a failure between the two leaves a queue that is still known as closed by its parent.
     return [*actions, *described] if wanted["state"] == "Open" else [*described, *actions]
+
+
+def failure(queue: Json, action: str, why: str) -> Emit:
+    """Tell that an action on a queue came to nothing (E-13)."""
+    return Emit(ref_of(QUEUE, queue), uid_of(queue), "Warning", action, f"{action} queue failed for {why}")
+
+
+def _cannot(world: World, queue: Json, action: str) -> str:
+    """Why a command cannot be followed, empty if it can (Q-2, Q-3)."""
+    if action == CLOSE and name_of(queue) == ROOT:
+        return "queue root cannot be closed"
+    if action == OPEN and state_of(queue) != "Open" and _parent_is_closed(world, queue):
+        parent = parent_of(queue)
+        return f"its parent queue {parent} is {state_of(world.get(QUEUE, '', parent) or {})}, open that first"
+    return ""
+
+
+def _as_asked(queue: Json, action: str) -> Json:
+    """The queue as a user would have written it who asks for that: closed on its own account, not with its parent."""
+    if action not in _ASKS_FOR:
+        return queue
+    notes = {key: value for key, value in notes_of(queue).items() if key != CLOSED_BY_PARENT}
+    wanted = {**status(queue), "state": _ASKS_FOR[action]}
+    return {**queue, "metadata": {**meta(queue), "annotations": notes}, "status": wanted}
 
 
 def _status(queue: Json, changed: Json) -> list[Action]:
@@ -74,7 +107,7 @@ def _status(queue: Json, changed: Json) -> list[Action]:
             return [Emit(ref, uid_of(queue), "Warning", "OpenQueue", text)]
         return [Emit(ref, uid_of(queue), "Warning", "CloseQueue", f"Close queue failed for {why}")]
 
-    patch = Patch(ref, {"status": changed}, subresource="status", uid=uid_of(queue), refused=refused)
+    patch = Patch(ref, {"status": changed}, subresource="status", uid=uid_of(queue), refused=refused, must=True)
     if then == "Closed" or (then == "Closing" and now == "Open"):
         return [patch, Emit(ref, uid_of(queue), "Normal", "CloseQueue", "Close queue succeed")]
     return [patch]
@@ -121,16 +154,16 @@ def _parent_is_closed(world: World, queue: Json) -> bool:
     return parent is not None and name_of(parent) != ROOT and state_of(parent) in ("Closed", "Closing")
 
 
-def _metadata(world: World, queue: Json) -> Json:
+def _metadata(world: World, queue: Json, asked: Json) -> Json:
     """The default parent, and the mark of a queue that is closed with its parent."""
     merge: Json = {}
     if name_of(queue) != ROOT and not text(spec(queue).get("parent")):
         merge["spec"] = {"parent": ROOT}
     closed_parent = _parent_is_closed(world, queue)
     marked = notes_of(queue).get(CLOSED_BY_PARENT) == "true"
-    if closed_parent and state_of(queue) == "Open" and not marked:
+    if closed_parent and state_of(asked) == "Open" and not marked:
         merge["metadata"] = {"annotations": {CLOSED_BY_PARENT: "true"}}
-    elif marked and not closed_parent and state_of(queue) != "Unknown":
+    elif marked and (not closed_parent or asked is not queue) and state_of(asked) != "Unknown":
         merge["metadata"] = {"annotations": {CLOSED_BY_PARENT: None}}
     return merge
 

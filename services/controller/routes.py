@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from adapters.cluster.mirror import Change
-from events.kinds import POD, POD_GROUP, QUEUE, VOLCANO_JOB
-from services.controller import podgroups, queues
+from events.kinds import COMMAND, POD, POD_GROUP, QUEUE, VOLCANO_JOB, Kind
+from services.controller import commands, podgroups, queues
 from services.controller.world import (
     Ref,
     World,
@@ -24,11 +24,11 @@ from services.controller.world import (
     uid_of,
 )
 
-Controller = Literal["queue", "job", "workload", "podgroup", "garbage"]
+Controller = Literal["command", "queue", "job", "workload", "podgroup", "garbage"]
 Key: TypeAlias = tuple[Controller, Ref]
 
 #: In this order the controllers work off what is marked.
-ORDER: tuple[Controller, ...] = ("queue", "job", "workload", "podgroup", "garbage")
+ORDER: tuple[Controller, ...] = ("command", "queue", "job", "workload", "podgroup", "garbage")
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,15 @@ class Switches:
     queues: bool = True
     garbage: bool = True
 
+    def commands(self, target: Kind) -> bool:
+        """Whether commands for this kind are ours."""
+        return self.queues if target == QUEUE else self.jobs
+
 
 def routes(world: World, change: Change, switches: Switches) -> Iterator[Key]:
     """Yield what has to be looked at after ``change``, which the world has taken already."""
     ref = ref_of(change.kind, change.object)
+    yield from _commands(world, change, ref, switches)
     if switches.queues:
         yield from _queues(world, change, ref)
     if switches.jobs:
@@ -52,6 +57,16 @@ def routes(world: World, change: Change, switches: Switches) -> Iterator[Key]:
         yield from _podgroups(world, change, ref)
     if switches.garbage:
         yield from _garbage(world, change, ref)
+
+
+def _commands(world: World, change: Change, ref: Ref, switches: Switches) -> Iterator[Key]:
+    if change.kind == COMMAND:
+        target = commands.target_of(change.object)
+        if target is not None and switches.commands(target.kind):
+            yield "command", ref
+    elif change.kind in commands.ACTIONS and change.old is None and switches.commands(change.kind):
+        for command in commands.waiting_for(world, ref):
+            yield "command", command
 
 
 def _queues(world: World, change: Change, ref: Ref) -> Iterator[Key]:

@@ -17,7 +17,7 @@ from events.kinds import Kind
 #: The kinds that a document may hold.
 DOCUMENT_KINDS: tuple[Kind, ...] = (
     kinds.NODE, kinds.POD, kinds.CONFIG_MAP, kinds.NAMESPACE, kinds.PRIORITY_CLASS, kinds.RESOURCE_QUOTA,
-    kinds.POD_GROUP, kinds.QUEUE, kinds.VOLCANO_JOB,
+    kinds.POD_GROUP, kinds.QUEUE, kinds.VOLCANO_JOB, kinds.COMMAND,
 )  # fmt: skip
 
 #: Kinds by the word that steps and assertions use; ``Job`` is the VolcanoJob.

@@ -124,6 +124,7 @@ _FIELDS: dict[str, dict[str, Check]] = {
         "status": open_shape(state=text, allocated=_QUANTITIES),
     },
     "Job": {"spec": _JOB_SPEC, "status": open_shape(state=open_shape(phase=text))},
+    "Command": {"action": text, "target": open_shape(apiVersion=text, kind=text, name=text, uid=text)},
 }  # fmt: skip
 
 

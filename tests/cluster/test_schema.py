@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from events.kinds import ALL_KINDS, POD_GROUP, QUEUE, VOLCANO_JOB, Kind
+from events.kinds import ALL_KINDS, COMMAND, POD_GROUP, QUEUE, VOLCANO_JOB, Kind
 from services.cluster import openapi, schema
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +83,9 @@ def test_core_definitions_are_those_of_the_client_library() -> None:
     assert json.loads(CORE.read_text()) == derived()
 
 
-@pytest.mark.parametrize(("kind", "file"), [(QUEUE, "queues"), (POD_GROUP, "podgroups"), (VOLCANO_JOB, "jobs")])
+@pytest.mark.parametrize(
+    ("kind", "file"), [(QUEUE, "queues"), (POD_GROUP, "podgroups"), (VOLCANO_JOB, "jobs"), (COMMAND, "commands")]
+)
 def test_custom_definitions_hold_every_field_of_the_crds(kind: Kind, file: str) -> None:
     body = yaml.safe_load((ROOT / "deploy" / "crds" / f"{file}.yaml").read_text())
     assert (body["spec"]["group"], body["spec"]["names"]["plural"]) == (kind.group, kind.plural)

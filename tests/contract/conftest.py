@@ -12,6 +12,11 @@ from parts.kube import TOKEN, KubeApiServer
 from support.kube_objects import QUEUES, fresh
 from support.kube_wire import EmbeddedServer, Kube
 
+CUSTOM = (
+    "/apis/scheduling.volcano.sh/v1beta1/podgroups",
+    "/apis/batch.volcano.sh/v1alpha1/jobs",
+    "/apis/bus.volcano.sh/v1alpha1/commands",
+)
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 
 
@@ -46,7 +51,7 @@ def volcano(kube: Kube) -> Kube:
     for path in sorted(CRDS.glob("*.yaml")):
         body = yaml.safe_load(path.read_text())
         kube.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
-    for path in (QUEUES, "/apis/scheduling.volcano.sh/v1beta1/podgroups", "/apis/batch.volcano.sh/v1alpha1/jobs"):
+    for path in (QUEUES, *CUSTOM):
         for _ in range(2000):
             if kube.send("GET", path)[0] == 200:
                 break

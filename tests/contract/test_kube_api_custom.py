@@ -96,3 +96,22 @@ def test_custom_watch(volcano: Kube, space: str) -> None:
         volcano.ok("POST", groups(space), group("g", minMember=1))
         volcano.ok("DELETE", groups(space, "g"))
         assert watch.take(2) == [("ADDED", "g"), ("DELETED", "g")]
+
+
+def test_commands(volcano: Kube, space: str) -> None:
+    """scheduling/E-11: no spec, no status; a name made up by the server; what is missing is named"""
+    path = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{space}/commands"
+    target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+    body = {"apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": {"generateName": "j-abortjob-"}}
+    made = volcano.ok("POST", path, body | {"action": "AbortJob", "target": target})
+    assert made["metadata"]["name"].startswith("j-abortjob-")
+    assert (made["action"], made["target"]) == ("AbortJob", target)
+    assert {"spec", "status"} & made.keys() == set()
+    assert columns(volcano.ask("GET", path, accept=TABLE)[1]) == ["Name", "ACTION", "TARGET", "AGE"]
+    status, answer = volcano.ask("POST", path, body | {"target": {"kind": "Job", "name": "j"}})
+    assert (status, answer["reason"]) == (422, "Invalid")
+    causes = answer["details"]["causes"]
+    assert sorted(cause["field"] for cause in causes) == ["action", "target.apiVersion", "target.uid"]
+    assert {cause["reason"] for cause in causes} == {"FieldValueRequired"}
+    volcano.ok("DELETE", f"{path}/{made['metadata']['name']}", {"preconditions": {"uid": made["metadata"]["uid"]}})
+    assert volcano.ok("GET", path)["items"] == []

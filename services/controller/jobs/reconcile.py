@@ -43,7 +43,7 @@ def reconcile(
     if item is None or deleting(item):
         return []
     job = read(item, scheduler)
-    if not job.phase:
+    if not job.phase and (request is None or not request.action):
         return [_status(job, "Pending", job_status.Counts(), now_ms)]
     decision = policies.decide(job, request)
     if decision.timeout_ms and request is not None:
@@ -248,4 +248,4 @@ def _status(
     def refused(why: str) -> list[Action]:
         return [_failure(job, "JobStatusError", f"Failed to update job status: {why}")]
 
-    return Patch(_ref(job), merge, subresource="status", uid=job.uid, refused=refused)
+    return Patch(_ref(job), merge, subresource="status", uid=job.uid, refused=refused, must=True)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from events.canonical import Json
-from events.kinds import POD_GROUP, QUEUE, VOLCANO_JOB, Kind
+from events.kinds import COMMAND, POD_GROUP, QUEUE, VOLCANO_JOB, Kind
 
 CRDS = Path(__file__).parents[3] / "deploy" / "crds"
 
@@ -29,16 +29,16 @@ def properties(kind: Kind, part: str) -> Json:
     return dict(schema["properties"][part]["properties"])
 
 
-@pytest.mark.parametrize("kind", [POD_GROUP, QUEUE, VOLCANO_JOB], ids=lambda kind: kind.plural)
+@pytest.mark.parametrize("kind", [POD_GROUP, QUEUE, VOLCANO_JOB, COMMAND], ids=lambda kind: kind.plural)
 def test_coordinates(kind: Kind) -> None:
     crd = definition(kind)
     spec, names = crd["spec"], crd["spec"]["names"]
     assert crd["metadata"]["name"] == f"{kind.plural}.{kind.group}"
     assert (spec["group"], names["kind"], names["plural"]) == (kind.group, kind.name, kind.plural)
     assert spec["scope"] == ("Namespaced" if kind.namespaced else "Cluster")
-    assert tuple(names["shortNames"]) == kind.short_names
+    assert tuple(names.get("shortNames", [])) == kind.short_names
     assert (version(kind)["name"], version(kind)["served"], version(kind)["storage"]) == (kind.version, True, True)
-    assert version(kind)["subresources"] == {"status": {}}
+    assert version(kind).get("subresources") == (None if kind == COMMAND else {"status": {}})
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,7 @@ def test_coordinates(kind: Kind) -> None:
     [
         (POD_GROUP, ["STATUS", "minMember", "RUNNINGS", "AGE", "QUEUE"]),
         (VOLCANO_JOB, ["STATUS", "minAvailable", "RUNNINGS", "AGE", "QUEUE"]),
+        (COMMAND, ["ACTION", "TARGET", "AGE"]),
     ],
 )
 def test_columns(kind: Kind, columns: list[str]) -> None:

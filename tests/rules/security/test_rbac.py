@@ -37,13 +37,19 @@ _VERB = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"
 _WITH_PLUGINS = """
 apiVersion: batch.volcano.sh/v1alpha1
 kind: Job
-metadata: {name: mpi, namespace: team-a}
+metadata: {name: mpi, namespace: team-a, uid: mpi-uid}
 spec:
   schedulerName: gpuledger
   minAvailable: 1
   plugins: {svc: [], ssh: [], env: []}
   tasks:
   - {name: w, replicas: 1, template: {spec: {containers: [{name: c, image: none}]}}}
+---
+apiVersion: bus.volcano.sh/v1alpha1
+kind: Command
+metadata: {name: mpi-syncjob, namespace: team-a}
+action: SyncJob
+target: {apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: mpi, uid: mpi-uid}
 """
 #: Granted though these scenarios do not use it.
 _UNSEEN = {
