@@ -17,7 +17,7 @@ that; CPU seconds are those that each process spent in this time.
 Beyond that it says what each pod cost: CPU of every process, etcd and the broker included, records on the log, and
 requests to the API server by verb and resource (its own count), both also ``--after`` seconds after the last binding,
 when status and events have been written. ``--profile`` runs the services under cProfile and leaves the profiles of
-their main threads.
+their main threads, in seconds of processor.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ SETTLE_S = 3.0
 _REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _PROFILED = """
-import cProfile, sys
+import cProfile, sys, time
 from services.cli.main import main
 sys.argv[0], out = "gpuledger", sys.argv.pop()
-profile = cProfile.Profile()
+profile = cProfile.Profile(time.process_time)
 try:
     profile.runcall(main)
 finally:

@@ -195,7 +195,7 @@ async def build_controller(process: Process) -> None:
     manager = ControllerManager(
         await process.connect(), process.clock, Switches(**settings.controllers.model_dump()),
         schedulers=settings.scheduler_names, jitter=random.random,
-        observer=ControllerMetrics(process.metrics.registry),
+        observer=ControllerMetrics(process.metrics.registry), parallel=settings.controller_lanes,
     )  # fmt: skip
     process.at_end(manager.close)
     if settings.webhook.enabled:

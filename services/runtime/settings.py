@@ -164,7 +164,8 @@ class Settings(Configured):
     stand_back_s: int = Field(default=60, ge=1)
     idle_decision_ms: int = Field(default=1000, ge=1)
     second_look_s: int = Field(default=30, ge=0)
-    bind_lanes: int = Field(default=16, ge=1, le=256)
+    bind_lanes: int = Field(default=32, ge=1, le=256)
+    controller_lanes: int = Field(default=16, ge=1, le=256)
     status_interval_s: int = Field(default=10, ge=0)
     snapshot_every: int = Field(default=10_000, ge=0)
 

@@ -116,7 +116,7 @@ def test_what_the_image_installs_is_whole(tmp_path: Path) -> None:
         "sys.argv = ['gpuledger', *sys.argv[1:]]; main()"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
-    for arguments, words in ((["--help"], "scheduler"), (["binder", "--show-config"], "bind_lanes: 16")):
+    for arguments, words in ((["--help"], "scheduler"), (["binder", "--show-config"], "bind_lanes: 32")):
         program_here = program.replace("sys.path[0]", repr(str(tmp_path / "site")))
         command = [sys.executable, "-c", program_here, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
