@@ -202,6 +202,7 @@ class GroupBook(Part):
     false once an allocate turn ended without placement (Q-11a). ``evicted_ms`` is when a task last had to leave a
     node that is lent for some hours only (CFG-13, tdm). ``passed_over`` counts decisions in which it had no place at
     the head of its queue while others were placed, as far as that is asked for (scheduling section 9 row 7).
+    ``cause`` is what keeps it waiting, in one word, empty if it does not wait; a reader takes any word.
     """
 
     phase: str = "Pending"
@@ -216,13 +217,18 @@ class GroupBook(Part):
     reserves: bool = True
     evicted_ms: int = 0
     passed_over: int = 0
+    cause: str = ""
 
 
 class PodBook(Part):
-    """What the scheduler says of a pod that waits: its PodScheduled condition (POD-1), empty when there is none."""
+    """What the scheduler says of a pod that waits: its PodScheduled condition (POD-1), empty when there is none.
+
+    ``cause`` is what keeps it waiting, in one word; a reader takes any word.
+    """
 
     reason: str = ""
     message: str = ""
+    cause: str = ""
     nominated_node: str = ""
     warnings: list[str] = []
 

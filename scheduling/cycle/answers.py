@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from scheduling.config.model import SchedulerConfig
 from scheduling.cycle.job import Job, Task
-from scheduling.cycle.plugin import SWITCHES, Plugin, Refused, Vote
+from scheduling.cycle.plugin import SWITCHES, Plugin, Vote
 from scheduling.nodes.view import NodeView
 from scheduling.objects import Queue
+from scheduling.reasons.kinds import Invalid, QueueReason, Refused
 from scheduling.resources import Vector
 
 if TYPE_CHECKING:
@@ -73,9 +74,9 @@ class Answers:
         """Return a task's place in its job (section 4.7)."""
         return (*(plugin.task_key(task) for plugin in self.plugins("task_key")), _TaskTie(task))
 
-    def invalid(self, job: Job) -> str:
-        """Return why a job cannot be scheduled: the first failure (PG-9), empty if it can."""
-        return next((text for plugin in self.plugins("valid") if (text := plugin.valid(job))), "")
+    def invalid(self, job: Job) -> Invalid | None:
+        """Return why a job cannot be scheduled: the first failure (PG-9), None if it can."""
+        return next((found for plugin in self.plugins("valid") if (found := plugin.valid(job))), None)
 
     def ready(self, job: Job) -> bool:
         """Tell whether a job may be bound (PG-10): all must say yes."""
@@ -112,9 +113,9 @@ class Answers:
         """Tell whether a queue is overused (Q-16): one says so."""
         return any(plugin.overused(queue) for plugin in self.plugins("overused"))
 
-    def holds(self, task: Task, charge: Vector) -> str:
-        """Return why the queue does not take what the task would really hold (Q-17a), empty if it does."""
-        return next((text for plugin in self.plugins("holds") if (text := plugin.holds(task, charge))), "")
+    def holds(self, task: Task, charge: Vector) -> QueueReason | None:
+        """Return why the queue does not take what the task would really hold (Q-17a), None if it does."""
+        return next((found for plugin in self.plugins("holds") if (found := plugin.holds(task, charge))), None)
 
     def preemptive(self, queue: Queue, task: Task) -> bool:
         """Tell whether a queue may take room from others for a task: all must say yes."""

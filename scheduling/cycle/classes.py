@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scheduling.cycle.fitting import DETAILS_MAX, Candidate, judge, refused_by_devices
-from scheduling.cycle.job import FitErrors, Task
-from scheduling.cycle.plugin import Refused
+from scheduling.cycle.job import Task
 from scheduling.devices.fitting import REASON, Misfit
 from scheduling.devices.request import Demand
 from scheduling.nodes.cluster import ClusterView
@@ -24,6 +23,7 @@ from scheduling.nodes.columns import Reasons
 from scheduling.nodes.ports import host_ports
 from scheduling.nodes.requests import assumed_request
 from scheduling.objects import Pod
+from scheduling.reasons.kinds import NoNode, Refused
 
 if TYPE_CHECKING:
     from scheduling.cycle.session import Session
@@ -75,7 +75,7 @@ class PodClass:
         self._later = np.full(len(names), _NONE, dtype=np.int64)
         self._exact: dict[int, Candidate | Refused] = {}
         self._waiting = 0
-        self._summary: FitErrors | None = None
+        self._summary: NoNode | None = None
         self._in_columns = False
         self._demand: Demand | None = None
 
@@ -205,12 +205,12 @@ class PodClass:
         assert isinstance(misfit, Misfit), f"node {self.names[index]} refuses the class"
         return refused_by_devices(misfit)
 
-    def errors(self) -> FitErrors:
+    def no_node(self) -> NoNode:
         """Return why no node takes the class."""
         if self._summary is None:
             counts = np.bincount(self._codes, minlength=1).tolist()
             words = {self._reasons.words[code]: count for code, count in enumerate(counts) if code and count}
-            self._summary = FitErrors(sum(words.values()), words, tuple(self._details()))
+            self._summary = NoNode(sum(words.values()), words, tuple(self._details()))
         return self._summary
 
     def _details(self) -> list[tuple[str, str]]:

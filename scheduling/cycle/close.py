@@ -1,4 +1,4 @@
-"""The end of a cycle: phase and condition of every PodGroup, the message of every waiting pod.
+"""The end of a cycle: phase and condition of every PodGroup, the message of every waiting pod, in words.
 
 Sources: scheduling/PG-6 to PG-8, PG-12 to PG-17, POD-1, E-5 to E-8, EV-1, PG-3a, PG-3b, CFG-6a. What is said follows
 from the state alone, so a cycle that changes nothing says the same again.
@@ -10,11 +10,23 @@ from typing import Any
 
 from events.records import GroupBook, PodBook
 from scheduling.config.arguments import boolean
-from scheduling.cycle import messages
+from scheduling.cycle import rollup
 from scheduling.cycle.job import COMPLETED, INQUEUE, PENDING_PHASE, RUNNING, UNKNOWN, Job, Task
 from scheduling.cycle.plugins.gang import REPORT_UNSCHEDULABLE
 from scheduling.cycle.session import Session
 from scheduling.devices.request import demand_of
+from scheduling.reasons import texts
+from scheduling.reasons.kinds import (
+    GangDetail,
+    Gated,
+    GroupMissing,
+    NoConfiguration,
+    NoNode,
+    QueueMissing,
+    Reason,
+    RequestRefused,
+)
+from scheduling.reasons.tree import GangReason
 from scheduling.state.model import CycleResult, GroupEntry, Model, PodEntry
 from scheduling.status import TaskStatus
 
@@ -22,21 +34,34 @@ _WAITING = (TaskStatus.PENDING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED)
 
 
 class Details:
-    """The detail text (M-2) of each job at the end of the cycle, made once.
+    """Each job at the end of the cycle, summed up once, and what many pods have in common put into words once.
 
     ``hides_schedulable``: pods of a blocked gang get the reason Unschedulable too (scheduling section 9 row 16).
     """
 
     def __init__(self, session: Session) -> None:
-        self._texts: dict[str, str] = {}
+        self._gangs: dict[str, GangReason] = {}
+        self._texts: dict[int, tuple[Reason, str]] = {}
         gang = session.plugin("gang")
         self.hides_schedulable = gang is not None and boolean(gang.arguments, REPORT_UNSCHEDULABLE, False)
 
-    def of(self, job: Job) -> str:
-        text = self._texts.get(job.key)
-        if text is None:
-            text = self._texts[job.key] = messages.job_detail(job)
-        return text
+    def gang(self, job: Job) -> GangReason:
+        found = self._gangs.get(job.key)
+        if found is None:
+            found = self._gangs[job.key] = rollup.gang(job)
+        return found
+
+    def detail(self, job: Job) -> GangDetail:
+        return self.gang(job).detail
+
+    def text(self, reason: Reason) -> str:
+        """Return a reason in words. All pods of a class share what no node takes them for, all of a gang its detail."""
+        if not isinstance(reason, NoNode | GangDetail):
+            return texts.text(reason)
+        known = self._texts.get(id(reason))
+        if known is None:
+            known = self._texts[id(reason)] = (reason, texts.text(reason))
+        return known[1]
 
 
 def groups(session: Session, details: Details) -> dict[str, GroupBook]:
@@ -55,18 +80,17 @@ def groups(session: Session, details: Details) -> dict[str, GroupBook]:
 
 def _left_out(entry: GroupEntry) -> GroupBook:
     """PG-3a: its Queue does not exist."""
-    return entry.book.model_copy(
-        update={
-            "unschedulable": True,
-            "reason": messages.QUEUE_NOT_FOUND,
-            "message": messages.queue_missing(entry.group.queue),
-        }
-    )
+    reason = QueueMissing(entry.group.key, entry.group.queue)
+    said = {"reason": texts.QUEUE_NOT_FOUND, "message": texts.queue_missing(reason), "cause": reason.cause.value}
+    return entry.book.model_copy(update={"unschedulable": True, **said})
 
 
 def _book(session: Session, job: Job, details: Details) -> GroupBook:
     before = job.book
-    condition, unschedulable = _condition(job, details) if session.plugin("gang") else (_as_before(job), False)
+    waits = bool(job.tasks) and not job.filled and not _only_terminating(job)
+    gang = session.plugin("gang")
+    condition = _condition(job, waits, details) if gang else _as_before(job)
+    unschedulable = waits and gang is not None
     phase = _phase(job, unschedulable)
     kind, reason, message = _event(job, phase, details)
     turned = job.turn_failed or not (job.admitted or before.reserves)
@@ -79,6 +103,7 @@ def _book(session: Session, job: Job, details: Details) -> GroupBook:
         reserves=phase != INQUEUE or not turned,
         evicted_ms=job.evicted_ms or before.evicted_ms,
         passed_over=0 if job.filled else before.passed_over if job.passed_over is None else job.passed_over,
+        cause=_cause(job, waits and phase != COMPLETED, details),
         **condition,
     )
 
@@ -86,31 +111,37 @@ def _book(session: Session, job: Job, details: Details) -> GroupBook:
 # --- conditions (PG-12 to PG-16) ---
 
 
-def _condition(job: Job, details: Details) -> tuple[dict[str, Any], bool]:
-    """Return the condition's fields, and whether Unschedulable was set in this cycle."""
+def _condition(job: Job, waits: bool, details: Details) -> dict[str, Any]:
+    """Return the condition's fields."""
     before = job.book
     if job.tasks and job.filled:
         # The older condition is taken back, not left True beside the new one (PG-16).
         older = None if before.unschedulable is None else False
-        reason = messages.TASKS_READY if older is False else ""
-        return {"unschedulable": older, "reason": reason, "message": "", "scheduled": True}, False
-    if job.tasks and not _only_terminating(job):
-        return {
-            "unschedulable": True,
-            "reason": messages.NOT_ENOUGH_RESOURCES,
-            "message": messages.condition(job, details.of(job)),
-            "scheduled": before.scheduled,
-        }, True
-    return _as_before(job), False
+        reason = texts.TASKS_READY if older is False else ""
+        return {"unschedulable": older, "reason": reason, "message": "", "scheduled": True}
+    if waits:
+        gang = details.gang(job)
+        message = texts.condition(gang, details.text(gang.detail))
+        said = {"reason": texts.NOT_ENOUGH_RESOURCES, "message": message}
+        return {"unschedulable": True, **said, "scheduled": before.scheduled}
+    return _as_before(job)
 
 
 def _as_before(job: Job) -> dict[str, Any]:
     """Return the condition as it was, but for a complaint about a Queue that is there now (PG-3a)."""
     before = job.book
     kept = {"unschedulable": before.unschedulable, "reason": before.reason, "message": before.message}
-    if before.reason == messages.QUEUE_NOT_FOUND:
+    if before.reason == texts.QUEUE_NOT_FOUND:
         kept = {"unschedulable": False, "reason": "", "message": ""}
     return {**kept, "scheduled": before.scheduled}
+
+
+def _cause(job: Job, waits: bool, details: Details) -> str:
+    """Return what keeps a job waiting, empty if nothing does; one that is not let in need not have any task."""
+    held = rollup.held(job)
+    if held is not None:
+        return held.cause.value
+    return details.gang(job).cause.value if waits else ""
 
 
 def _only_terminating(job: Job) -> bool:
@@ -141,15 +172,16 @@ def _phase(job: Job, unschedulable: bool) -> str:
 def _event(job: Job, phase: str, details: Details) -> tuple[str, str, str]:
     """Return the newest event of the PodGroup; it is recorded when its text changes."""
     if job.event is not None:
-        return job.event
+        return "Normal", texts.UNSCHEDULABLE, texts.held_event(job.event)
     before = job.book
     if job.group.spec.get("networkTopology") and not before.event_message:
-        return "Warning", messages.TOPOLOGY_IGNORED, messages.TOPOLOGY_TEXT
+        return "Warning", texts.TOPOLOGY_IGNORED, texts.TOPOLOGY_TEXT
     if phase in (RUNNING, COMPLETED):
         if phase != before.phase:
-            return "Normal", "Scheduled", messages.READY
+            return "Normal", "Scheduled", texts.READY
     elif job.pending or (job.tasks and not job.filled):
-        return "Warning", messages.UNSCHEDULABLE, messages.event(job, details.of(job))
+        gang = details.gang(job)
+        return "Warning", texts.UNSCHEDULABLE, texts.event(gang, details.text(gang.detail))
     return before.event_type, before.event_reason, before.event_message
 
 
@@ -177,31 +209,41 @@ def pods(session: Session, details: Details) -> dict[str, PodBook]:
 def _pod_book(task: Task, details: Details) -> PodBook:
     warnings = list(task.traits.demand.warnings)
     nominated = task.nominated or (task.node if task.promised else task.book.nominated_node)
-    if task.traits.gated:
-        return PodBook(warnings=warnings, nominated_node=nominated)
-    reason, message = messages.pod_reason(task, details.of)
-    if details.hides_schedulable:
-        reason = messages.UNSCHEDULABLE
-    return PodBook(reason=reason, message=message, nominated_node=nominated, warnings=warnings)
+    reason = rollup.pod(task, details.detail)
+    book = _said(reason, details.text(reason), warnings, nominated)
+    if details.hides_schedulable and book.reason:
+        return book.model_copy(update={"reason": texts.UNSCHEDULABLE})
+    return book
+
+
+def _said(reason: Reason, message: str, warnings: list[str], nominated: str = "") -> PodBook:
+    """Return a reason as a pod's book; of a gated pod nothing is said but that it is (AS-12)."""
+    code = "" if isinstance(reason, Gated) else texts.code(reason)
+    return PodBook(reason=code, message=message, cause=reason.cause.value, nominated_node=nominated, warnings=warnings)
 
 
 def _stray(model: Model, key: str, entry: PodEntry) -> PodBook:
     """Return the book of a pod whose PodGroup, or whose Queue, does not exist."""
     demand = demand_of(entry.pod, model.env)
-    if entry.pod.gates:
-        return PodBook(warnings=list(demand.warnings))
+    reason: Reason
     group = model.groups.get(key)
-    text = messages.queue_missing_for(key, group.group.queue) if group else messages.group_missing(key)
-    return PodBook(reason=messages.UNSCHEDULABLE, message=demand.refusal or text, warnings=list(demand.warnings))
+    if entry.pod.gates:
+        reason = Gated()
+    elif demand.refusal:
+        reason = RequestRefused(demand.refusal)
+    else:
+        reason = QueueMissing(key, group.group.queue) if group else GroupMissing(key)
+    return _said(reason, texts.text(reason), list(demand.warnings))
 
 
-def without_configuration(model: Model, message: str) -> CycleResult:
+def without_configuration(model: Model, reason: NoConfiguration) -> CycleResult:
     """Return the result while nothing may be decided (CFG-6a): all that waits says why, all else stays."""
     waiting = {}
+    said = {"reason": texts.code(reason), "message": texts.text(reason), "cause": reason.cause.value}
     for uid in sorted(model.pods):
         entry = model.pods[uid]
         if model.ours(entry.pod) and entry.status is TaskStatus.PENDING and not entry.pod.gates:
-            waiting[uid] = entry.book.model_copy(update={"reason": messages.UNSCHEDULABLE, "message": message})
+            waiting[uid] = entry.book.model_copy(update=said)
     return CycleResult(
         groups={key: model.groups[key].book for key in sorted(model.groups)},
         pods=waiting,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from scheduling.cycle.fitting import Candidate, Search, errors_of, judge
-from scheduling.cycle.job import FitErrors, Task
-from scheduling.cycle.plugin import Refused
+from scheduling.cycle.fitting import Candidate, Search, explained, judge, no_node
+from scheduling.cycle.job import Task
 from scheduling.cycle.session import Session
 from scheduling.nodes.search import Search as Options
+from scheduling.reasons.kinds import NoNode, QueueReason, Refused
 
 
 class Finder:
@@ -36,7 +36,7 @@ class Finder:
         prepared = self._session.prepare(task)
         if prepared:
             nodes = len(self._session.names)
-            return Search(errors=FitErrors(nodes, {prepared: nodes}))
+            return Search(reason=NoNode(nodes, {prepared: nodes}))
         return self._search(task, self._round(), self._wanted)
 
     def only(self, task: Task, node: str) -> Search:
@@ -62,20 +62,21 @@ class Finder:
     def _search(self, task: Task, names: Iterator[str], wanted: int) -> Search:
         found = Search()
         failures: dict[str, Refused] = {}
+        refusal: QueueReason | None = None
         for name in names:
             answer = self._judge(task, name)
             if isinstance(answer, Refused):
                 failures[name] = answer
                 continue
-            over = self._session.holds(task, answer.fit.charge) if answer.fit else ""
+            over = self._session.holds(task, answer.fit.charge) if answer.fit else None
             if over:
-                found.refusal = found.refusal or over
+                refusal = refusal or over
                 continue
             found.candidates.append(answer)
             if len(found.candidates) >= wanted:
                 break
         if not found.candidates:
-            found.errors = errors_of(failures)
+            found.reason = refusal or no_node(self._session, task, failures)
         return found
 
     def _judge(self, task: Task, name: str) -> Candidate | Refused:
@@ -106,13 +107,11 @@ class Finder:
 
     def _class(self, task: Task) -> Search:
         known = self._session.class_of(task)
-        found = Search()
+        refusal: QueueReason | None = None
         with closing(known.best(self._session, task)) as candidates:
             for candidate in candidates:
-                over = self._session.holds(task, candidate.fit.charge) if candidate.fit else ""
+                over = self._session.holds(task, candidate.fit.charge) if candidate.fit else None
                 if not over:
-                    found.candidates.append(candidate)
-                    return found
-                found.refusal = found.refusal or over
-        found.errors = known.errors()
-        return found
+                    return Search([candidate])
+                refusal = refusal or over
+        return Search(reason=refusal or explained(self._session, task, known.no_node(), known.refused))

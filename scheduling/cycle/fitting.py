@@ -7,17 +7,17 @@ both, so nobody is bound on a card that another task is waiting for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from scheduling import resources
-from scheduling.cycle.job import FitErrors, Placement, Task
-from scheduling.cycle.plugin import Refused
+from scheduling.cycle.job import Placement, Task
 from scheduling.devices.books import Fit, Misfit, NodeDevices
 from scheduling.nodes.cluster import without_releasing
 from scheduling.nodes.predicates import resource_fit
 from scheduling.nodes.view import NodeView
+from scheduling.reasons.kinds import NoNode, Reason, Refused
 from scheduling.status import TaskStatus
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _UNRESOLVABLE = 3  # devices/C-31
 DETAILS_MAX = 5  # devices/F-6
+
+
+_NOBODY_ASKED = NoNode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,11 @@ class Candidate:
 class Search:
     """What a search found: candidates in visiting order, or why there are none.
 
-    ``refusal`` is the queue's text if nodes were passed over for its hard limit (Q-17a).
+    ``reason`` is the queue's where nodes were passed over for its hard limit (Q-17a), else what the nodes say.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
-    errors: FitErrors = field(default_factory=FitErrors)
-    refusal: str = ""
+    reason: Reason = _NOBODY_ASKED
 
 
 def _books(session: Session, view: NodeView) -> tuple[NodeDevices, NodeDevices]:
@@ -94,7 +96,7 @@ def _once_gone(view: NodeView) -> NodeView | None:
 
 def refused_by_devices(answer: Misfit) -> Refused:
     """Return a misfit as what the node says (devices/F-6)."""
-    return Refused(answer.reason, answer.detail, answer.code != _UNRESOLVABLE)
+    return Refused(answer.reason, answer.detail, answer.code != _UNRESOLVABLE, answer.words)
 
 
 def judge(session: Session, task: Task, view: NodeView) -> Candidate | Refused:
@@ -117,13 +119,28 @@ def judge(session: Session, task: Task, view: NodeView) -> Candidate | Refused:
     return refused_by_devices(fit) if isinstance(fit, Misfit) else Candidate(view, now, fit)
 
 
-def errors_of(refused: Mapping[str, Refused]) -> FitErrors:
-    """Return what nodes that take nobody say together (MSG-5, devices/F-6)."""
+def no_node(session: Session, task: Task, refused: Mapping[str, Refused]) -> NoNode:
+    """Return what nodes that do not take a task say together (MSG-5, devices/F-6)."""
     counts: dict[str, int] = {}
     for answer in refused.values():
         counts[answer.reason] = counts.get(answer.reason, 0) + 1
     details = sorted((name, answer.detail) for name, answer in refused.items() if answer.detail)
-    return FitErrors(len(refused), counts, tuple(details[:DETAILS_MAX]))
+    return explained(session, task, NoNode(len(refused), counts, tuple(details[:DETAILS_MAX])), lambda: refused)
+
+
+def explained(session: Session, task: Task, found: NoNode, refused: Callable[[], Mapping[str, Refused]]) -> NoNode:
+    """Return a reason with the answer of every node, down to the cards, if that is what the session is for."""
+    if task.job.key != session.explains:
+        return found
+    return replace(found, answers={name: _to_the_cards(session, task, name, item) for name, item in refused().items()})
+
+
+def _to_the_cards(session: Session, task: Task, node: str, answer: Refused) -> Refused:
+    """Where something else stood against the node first, the cards are asked besides."""
+    if answer.words or task.traits.demand.kind == "none":
+        return answer
+    fit = device_fit(session, task, session.views[node])[1]
+    return replace(answer, words=fit.words) if isinstance(fit, Misfit) else answer
 
 
 def choose(session: Session, task: Task, candidates: list[Candidate]) -> Candidate:

@@ -6,12 +6,13 @@ asking whether a gang is ready costs nothing. Only ``Session`` changes a status,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from events.records import GroupBook, PodBook
 from scheduling.cycle.traits import Traits
 from scheduling.objects import Pod, PodGroup, Queue
+from scheduling.reasons.kinds import Invalid, Reason
 from scheduling.resources import Vector
 from scheduling.state.model import GroupEntry
 from scheduling.status import DONE, READY, SCHED, VALID, TaskStatus
@@ -30,26 +31,14 @@ class Placement:
     held: Vector = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class FitErrors:
-    """Why no node takes a task (MSG-5): nodes that recorded a reason, how many each reason, and details for users.
-
-    ``text`` stands for the whole where no node was looked at.
-    """
-
-    nodes: int = 0
-    counts: Mapping[str, int] = field(default_factory=dict)
-    details: tuple[tuple[str, str], ...] = ()
-    text: str = ""
-
-
 @dataclass(slots=True, eq=False)
 class Task:
     """One pod of a job. ``charge`` is what counts in its queue's sums (Q-21), ``held`` what it really holds (Q-17a).
 
     ``trial`` is what was last tried in this cycle (status and node), remembered when it is undone (AL-11).
-    ``refusal`` is the text of the queue that refused it (Q-24, Q-24a). ``promised`` marks a place that an eviction
-    made for it (PG-11c), ``nominated`` is the node where a trial evicted somebody for it (POD-1).
+    ``reason`` is what stood against it last in this cycle: no node, or its queue (Q-24, Q-24a). ``promised`` marks a
+    place that an eviction made for it (PG-11c), ``nominated`` is the node where a trial evicted somebody for it
+    (POD-1).
     """
 
     job: Job
@@ -62,8 +51,7 @@ class Task:
     held: Vector
     placement: Placement | None = None
     trial: tuple[TaskStatus, str] | None = None
-    errors: FitErrors | None = None
-    refusal: str = ""
+    reason: Reason | None = None
     promised: bool = False
     nominated: str = ""
 
@@ -105,8 +93,9 @@ class Job:
 
     ``minimum`` is what the gang needs at least (minMember). ``turn_failed`` is true once an allocate turn of it ended
     without placement (Q-11a). ``refusal`` is why it was not admitted (Q-24a), ``event`` what is recorded for it
-    (E-7, E-8, PG-4a). ``held_back`` jobs are not judged by enqueue (PG-4a); ``undone`` ones lose their bound members
-    in this cycle (F-2); of ``deferred`` ones nothing is said, as the pass ended before their turn.
+    (E-7, E-8, PG-4a), ``invalid`` why it was not tried (PG-9). ``held_back`` jobs are not judged by enqueue (PG-4a);
+    ``undone`` ones lose their bound members in this cycle (F-2); of ``deferred`` ones nothing is said, as the pass
+    ended before their turn.
 
     Jobs are kept from cycle to cycle while what they follow from is unchanged and nothing was tried with them, that is
     unless ``touched`` (``cycle.memo``). ``ordered`` ones have their tasks in order; ``settled`` ones are at rest with
@@ -121,8 +110,9 @@ class Job:
     phase: str
     tasks: list[Task] = field(default_factory=list)
     turn_failed: bool = False
-    refusal: str = ""
-    event: tuple[str, str, str] | None = None
+    refusal: Reason | None = None
+    event: Reason | None = None
+    invalid: Invalid | None = None
     admitted: bool = False
     held_back: bool = False
     undone: bool = False
@@ -175,12 +165,12 @@ class Job:
         """Forget what an earlier cycle made of it; nothing was tried with it."""
         self.entry, self.phase = entry, phase
         self.turn_failed = self.admitted = self.held_back = self.undone = self.deferred = False
-        self.refusal, self.event, self.evicted_ms, self.passed_over = "", None, 0, None
+        self.refusal = self.event = self.invalid = self.passed_over = None
+        self.evicted_ms = 0
         self.failed_roles.clear()
         for task in self.tasks:
-            task.trial = task.errors = None
-            task.refusal = task.nominated = ""
-            task.promised = False
+            task.trial = task.reason = None
+            task.nominated, task.promised = "", False
 
     def set_status(self, task: Task, status: TaskStatus) -> None:
         """Change a task's status, counts included."""

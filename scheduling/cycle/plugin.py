@@ -8,13 +8,13 @@ first, of one type for all that it orders.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from scheduling.config.model import PluginOption
 from scheduling.nodes.view import NodeView
 from scheduling.objects import Queue
+from scheduling.reasons.kinds import Invalid, QueueReason, Refused
 from scheduling.resources import Vector
 
 if TYPE_CHECKING:
@@ -29,18 +29,6 @@ class Vote(IntEnum):
     NO = -1
     ABSTAIN = 0
     YES = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A node does not take a task: the word of POD-4, and what users are told besides (devices/F-6).
-
-    ``resolvable`` is false where room that is made on the node cannot help (devices/C-31 code 3).
-    """
-
-    reason: str
-    detail: str = ""
-    resolvable: bool = True
 
 
 #: The switch of each answer (CFG-2); None: it has none (CFG-13, job valid).
@@ -124,9 +112,9 @@ class Plugin:
         """What its scores are multiplied with."""
         return ()
 
-    def valid(self, job: Job) -> str:
-        """Why a job cannot be scheduled as it is (PG-9), empty if it can."""
-        return ""
+    def valid(self, job: Job) -> Invalid | None:
+        """Why a job cannot be scheduled as it is (PG-9), None if it can."""
+        return None
 
     def ready(self, job: Job) -> bool:
         """Whether what is placed of a job may be bound (PG-10)."""
@@ -141,7 +129,7 @@ class Plugin:
         return True
 
     def enqueueable(self, job: Job) -> Vote:
-        """Whether a job may pass from Pending to Inqueue (PG-4). A no leaves its text with ``session.refuse``."""
+        """Whether a job may pass from Pending to Inqueue (PG-4). A no leaves why as the job's ``refusal``."""
         return Vote.ABSTAIN
 
     def enqueued(self, job: Job) -> None:
@@ -151,13 +139,13 @@ class Plugin:
         """Whether a queue gets nothing more in this cycle (Q-16)."""
         return False
 
-    def allocatable(self, task: Task) -> str:
-        """Why the queue does not take one more task of this size (Q-17), empty if it does."""
-        return ""
+    def allocatable(self, task: Task) -> QueueReason | None:
+        """Why the queue does not take one more task of this size (Q-17), None if it does."""
+        return None
 
-    def holds(self, task: Task, charge: Vector) -> str:
-        """Why the queue does not take a task that would really hold this (Q-17a), empty if it does."""
-        return ""
+    def holds(self, task: Task, charge: Vector) -> QueueReason | None:
+        """Why the queue does not take a task that would really hold this (Q-17a), None if it does."""
+        return None
 
     def preemptive(self, queue: Queue, task: Task) -> bool:
         """Whether a queue may take room from others for a task (reclaim)."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from scheduling.config.parse import default_config
-from scheduling.cycle import close, messages, promises, snapshot, undo
+from scheduling.cycle import close, promises, snapshot, undo
 from scheduling.cycle.actions import ACTIONS
 from scheduling.cycle.eviction.leaving import evict_leaving
 from scheduling.cycle.memo import Memo
 from scheduling.cycle.plugins import PLUGINS
 from scheduling.cycle.session import Session
+from scheduling.reasons.kinds import NoConfiguration
 from scheduling.state.model import CycleResult, Model
 
 _DEFAULT = default_config()
@@ -21,7 +22,7 @@ def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: in
     early after the commit that reaches ``placements_max``; of groups that had no turn then, nothing is said.
     """
     if model.config is None and model.config_report.errors:
-        return close.without_configuration(model, messages.no_configuration(model.config_report.errors))
+        return close.without_configuration(model, NoConfiguration(tuple(model.config_report.errors)))
     memo = memo or Memo()
     memo.forget(model.pods)
     session = acted(model, time_ms, memo, placements_max)
@@ -38,10 +39,13 @@ def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: in
     )
 
 
-def acted(model: Model, time_ms: int, memo: Memo, placements_max: int | None = None) -> Session:
-    """Return the session of a cycle after its actions: what was decided, and what was tried."""
+def acted(model: Model, time_ms: int, memo: Memo, placements_max: int | None = None, explains: str = "") -> Session:
+    """Return the session of a cycle after its actions: what was decided, and what was tried.
+
+    Of the tasks of the PodGroup that it ``explains``, the answer of every node is kept.
+    """
     config = model.config or _DEFAULT
-    session = Session(model, config, snapshot.take(model, config, memo), time_ms, memo, placements_max)
+    session = Session(model, config, snapshot.take(model, config, memo), time_ms, memo, placements_max, explains)
     session.open(PLUGINS)
     promises.restore(session)
     undo.undo_hopeless(session)

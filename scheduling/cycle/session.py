@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from scheduling.config.arguments import boolean
 from scheduling.config.model import SchedulerConfig
-from scheduling.cycle import messages
 from scheduling.cycle.answers import Answers
 from scheduling.cycle.bulk import Bulk
 from scheduling.cycle.classes import PodClass, plain_cluster
@@ -23,6 +22,7 @@ from scheduling.devices.books import NodeDevices
 from scheduling.devices.claims import Claim, planned_claim
 from scheduling.nodes.view import NodeTask, NodeView
 from scheduling.objects import Queue
+from scheduling.reasons.kinds import HasChildren, NotOpen, QueueReason, RootTakesNone
 from scheduling.resources import Vector
 from scheduling.state.model import Evicted, Gang, Model
 from scheduling.status import ALLOC, TaskStatus
@@ -34,7 +34,8 @@ class Session(Answers):
     """The world of one cycle; actions change it through ``Statement`` only.
 
     ``views`` are the nodes by name as tried so far, ``planned`` the devices that pipelined tasks will have.
-    ``gangs`` and ``evictions`` are what was committed, in order.
+    ``gangs`` and ``evictions`` are what was committed, in order. ``explains`` names the PodGroup for whose tasks the
+    answers of all nodes are kept, empty for none.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class Session(Answers):
         time_ms: int,
         memo: Memo | None = None,
         placements_max: int | None = None,
+        explains: str = "",
     ) -> None:
         super().__init__()
+        self.explains = explains
         self.model, self.config, self.time_ms = model, config, time_ms
         self.env = model.env
         self.jobs, self.queues = snapshot.jobs, snapshot.queues
@@ -78,20 +81,20 @@ class Session(Answers):
 
     # --- queues ---
 
-    def allocatable(self, task: Task) -> str:
-        """Return why the task's queue does not take it (Q-4, Q-17), empty if it does."""
+    def allocatable(self, task: Task) -> QueueReason | None:
+        """Return why the task's queue does not take it (Q-4, Q-17), None if it does."""
         closed = self.closed(task.job.queue)
         if closed:
             return closed
-        return next((text for plugin in self.plugins("allocatable") if (text := plugin.allocatable(task))), "")
+        return next((found for plugin in self.plugins("allocatable") if (found := plugin.allocatable(task))), None)
 
-    def closed(self, queue: Queue) -> str:
-        """Return why a queue takes nobody, whatever is free (Q-4a, Q-4b), empty if it takes jobs."""
+    def closed(self, queue: Queue) -> QueueReason | None:
+        """Return why a queue takes nobody, whatever is free (Q-4a, Q-4b), None if it takes jobs."""
         if queue.name == ROOT:
-            return messages.ROOT_TAKES_NONE
+            return RootTakesNone()
         if queue.name in self.parents:
-            return messages.has_children(queue.name)
-        return "" if queue.open else messages.not_open(queue)
+            return HasChildren(queue.name)
+        return None if queue.open else NotOpen(queue.name, queue.state)
 
     @property
     def full(self) -> bool:
@@ -100,7 +103,7 @@ class Session(Answers):
 
     def admit(self, job: Job) -> None:
         """Turn a Pending job into Inqueue (PG-4); what it reserves counts at once (Q-18)."""
-        job.phase, job.admitted, job.refusal = "Inqueue", True, ""
+        job.phase, job.admitted, job.refusal = "Inqueue", True, None
         for plugin in self.plugins("enqueued"):
             plugin.enqueued(job)
 

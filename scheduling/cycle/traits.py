@@ -16,6 +16,7 @@ from scheduling.config.arguments import as_boolean
 from scheduling.devices.environment import DeviceEnv
 from scheduling.devices.request import Demand, demand_of, node_request
 from scheduling.objects import Pod
+from scheduling.reasons.kinds import RequestRefused
 from scheduling.resources import Vector
 
 #: Our own gate: it alone does not take a pod's request out of the reservation (AS-12).
@@ -28,7 +29,8 @@ class Traits:
     """``asked`` is what its queue is charged before placement (Q-21), ``request`` what a node must have (R-11).
 
     ``kind`` numbers the class of a plain pod (``cycle.classes``); it means nothing outside of one process. ``number``
-    is the one at the end of the pod's name, if that has three parts at least (section 4.7).
+    is the one at the end of the pod's name, if that has three parts at least (section 4.7). ``refused`` is why no node
+    and no queue matters (devices/R-9a).
     """
 
     request: Vector
@@ -43,11 +45,7 @@ class Traits:
     raw: bool = False
     kind: int | None = None
     number: int | None = None
-
-    @property
-    def refused(self) -> str:
-        """Why no node and no queue matters (devices/R-9a), empty if it may run."""
-        return self.demand.refusal or ""
+    refused: RequestRefused | None = None
 
 
 def charged(traits: Traits, held: Vector, number_name: str) -> Vector:
@@ -103,6 +101,7 @@ def traits_of(pod: Pod, env: DeviceEnv, raw: bool = False) -> Traits:
         revocable=_value(pod, names.REVOCABLE_ZONE) == "*" or (marked is not None and as_boolean(marked) is True),
         raw=raw,
         number=_number(pod.name),
+        refused=RequestRefused(demand.refusal) if demand.refusal else None,
     )
 
 

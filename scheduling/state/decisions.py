@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 from events.records import Batch, BindCommand, EvictCommand, Member, Outcome, PodBook, Record
+from scheduling.reasons import texts
+from scheduling.reasons.kinds import BindFailed
 from scheduling.state.digest import Digest
 from scheduling.state.model import Command, Model, PodEntry
 from scheduling.state.observing import group_part, pod_part
@@ -141,8 +143,9 @@ class Decisions:
         entry.placement, entry.placement_id, entry.applied_version = None, "", ""
         if body.result == "refused":
             entry.bind_failures += 1
-            text = f"failed to bind to node {body.node}: {body.message}"
-            entry.book = PodBook(reason="SchedulerError", message=text, warnings=entry.book.warnings)
+            reason = BindFailed(body.node, body.message)
+            said = {"reason": texts.code(reason), "message": texts.text(reason), "cause": reason.cause.value}
+            entry.book = PodBook(**said, warnings=entry.book.warnings)
             group = self._model.groups.get(command.group)
             if group:
                 group.attempts += 1

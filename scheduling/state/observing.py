@@ -196,7 +196,7 @@ class Observing:
         if pod.node:
             entry.placement, entry.placement_id, entry.applied_version = None, "", ""
             entry.lost, entry.bind_failures = False, 0
-            entry.book = entry.book.model_copy(update={"reason": "", "message": "", "nominated_node": ""})
+            entry.book = entry.book.model_copy(update={"reason": "", "message": "", "cause": "", "nominated_node": ""})
             return
         entry.lost = False
         if entry.placement and entry.applied_version and (listed or _newer(pod.version, entry.applied_version)):

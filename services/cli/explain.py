@@ -19,11 +19,14 @@ from adapters.log.port import Log
 from events import names
 from events.canonical import Json
 from events.codec import format_time
-from scheduling import reasons
+from scheduling import waiting
 from scheduling.devices.arguments import rule_id
 from scheduling.devices.cards import Holder
+from scheduling.reasons.kinds import NoNode
+from scheduling.reasons.tree import PodReason
 from scheduling.remedies import ahead, least_change
 from scheduling.state.model import Model, PodEntry
+from scheduling.why import why
 from services.cli import history
 from services.cli.biography import Biography, GroupLens, Happening, Lens, PodLens
 from services.cli.history import DATA_DEFAULT, AtOption, DataOption, LogOption, printable
@@ -138,31 +141,32 @@ def describe_pod(model: Model, key: str) -> Json:
 def _outlook(model: Model, group: str) -> Json:
     """What would let a waiting group run, found by deciding again on a changed state, and who is ahead of it."""
     remedy = least_change(model, group, model.time_ms)
-    gang = reasons.why(model, group, model.time_ms)
+    gang = why(model, group, model.time_ms)
     found: Json = {"wouldRunIf": remedy.text if remedy else "", "ahead": ahead(model, group, model.time_ms)}
     if gang is not None:
         found["why"] = [_pod_reason(pod_) for pod_ in gang.pods]
         found["queueWaits"] = {
-            cause.value: count
-            for queue in reasons.queues(model)
+            cause: count
+            for queue in waiting.queues(model)
             if queue.queue == gang.queue
-            for cause, count in queue.waiting.items()
+            for cause, count in queue.pods.items()
         }
     return found
 
 
-def _pod_reason(found: reasons.PodReason) -> Json:
+def _pod_reason(found: PodReason) -> Json:
     """A waiting pod's reason, down to nodes and cards."""
+    answers = found.reason.answers if isinstance(found.reason, NoNode) else {}
     nodes = [
         {
-            "node": node.node,
-            "reason": node.reason,
-            "detail": node.detail,
-            "cards": [{"gpu": card.gpu, "word": card.word} for card in node.cards],
+            "node": name,
+            "reason": answer.reason,
+            "detail": answer.detail,
+            "cards": [{"gpu": card.gpu, "word": card.word} for card in answer.cards],
         }
-        for node in found.nodes
+        for name, answer in sorted(answers.items())
     ]
-    return {"pod": found.pod, "cause": found.cause.value, "nodes": nodes}
+    return {"pod": found.pod, "cause": found.reason.cause.value, "nodes": nodes}
 
 
 def _if_other(text: str, said: str) -> str:

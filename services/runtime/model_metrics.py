@@ -14,7 +14,7 @@ from typing import Final
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from scheduling import reasons
+from scheduling import waiting
 from scheduling.devices.cards import Card
 from scheduling.devices.claims import claim_of
 from scheduling.state.model import Model
@@ -39,6 +39,7 @@ class ModelCollector(Collector):
         yield from _devices(model)
         yield from queue_metrics.families(model)
         yield from _groups(model)
+        yield from _waiting(model)
         yield from _ledger(model)
         yield self._completions(model)
 
@@ -139,11 +140,18 @@ def _groups(model: Model) -> Iterator[GaugeMetricFamily]:
             family.add_metric([name], phases[name][phase])
         yield family
     yield GaugeMetricFamily("volcano_unschedule_job_count", "Gangs that are not ready", value=unready)
-    waiting = GaugeMetricFamily("gpuledger_waiting_pods", "Pods that wait, by what for", labels=["queue", "reason"])
-    for queue in reasons.queues(model):
-        for cause, count in queue.waiting.items():
-            waiting.add_metric([queue.queue, cause.value], count)
-    yield waiting
+
+
+def _waiting(model: Model) -> Iterator[GaugeMetricFamily]:
+    pods = GaugeMetricFamily("gpuledger_waiting_pods", "Pods that wait, by cause", labels=["queue", "reason"])
+    groups = GaugeMetricFamily(
+        "gpuledger_waiting_podgroups", "PodGroups that wait, by cause", labels=["queue", "reason"]
+    )
+    for queue in waiting.queues(model):
+        for family, counts in ((pods, queue.pods), (groups, queue.groups)):
+            for cause, count in counts.items():
+                family.add_metric([queue.queue, cause], count)
+    yield from (pods, groups)
 
 
 def _ledger(model: Model) -> Iterator[GaugeMetricFamily]:

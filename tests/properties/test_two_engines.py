@@ -18,7 +18,7 @@ from rules.devices.device_builders import A100, mig_env
 from scheduling import objects
 from scheduling.config.model import PluginOption, SchedulerConfig
 from scheduling.cycle import classes, snapshot
-from scheduling.cycle.fitting import Candidate, errors_of, judge, placement_of
+from scheduling.cycle.fitting import Candidate, judge, no_node, placement_of
 from scheduling.cycle.job import Task
 from scheduling.cycle.memo import Memo
 from scheduling.cycle.plugin import Refused
@@ -220,7 +220,7 @@ def _by_class(session: Session, task: Task) -> tuple[list[tuple[Any, ...]], dict
     # As the columns have them: who is chosen is judged by itself before it is told.
     scores = known.scores()
     order = [(item.view.name, item.now, scores[item.view.name], item.fit) for item in known.best(session, task)]
-    return order, known.refused(), known.errors()
+    return order, known.refused(), known.no_node()
 
 
 def _compare_cards(session: Session, task: Task) -> None:
@@ -240,10 +240,10 @@ def _compare_cards(session: Session, task: Task) -> None:
 def _compare(session: Session, task: Task) -> None:
     _compare_cards(session, task)
     order, refused = _plainly(session, task)
-    order_, refused_, errors = _by_class(session, task)
+    order_, refused_, summary = _by_class(session, task)
     assert order_ == order
     assert refused_ == refused
-    assert errors == errors_of(refused)
+    assert summary == no_node(session, task, refused)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

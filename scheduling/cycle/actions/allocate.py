@@ -11,17 +11,18 @@ import heapq
 from collections import deque
 from typing import Any
 
-from scheduling.cycle import messages, promises
+from scheduling.cycle import promises
 from scheduling.cycle.actions.borrowing import borrow
 from scheduling.cycle.actions.reserving import Reservations
 from scheduling.cycle.answers import in_order
 from scheduling.cycle.finder import Finder
 from scheduling.cycle.fitting import choose, placement_of
-from scheduling.cycle.job import PENDING_PHASE, FitErrors, Job, Task
+from scheduling.cycle.job import PENDING_PHASE, Job, Task
 from scheduling.cycle.plugins import PLUGINS
 from scheduling.cycle.session import Session
 from scheduling.cycle.statement import Statement
 from scheduling.objects import Queue
+from scheduling.reasons.kinds import NoNode, RoleSkipped
 from scheduling.status import TaskStatus
 
 NAME = "allocate"
@@ -46,7 +47,8 @@ def may_be_placed(session: Session, job: Job) -> bool:
     """Tell whether a job takes part (AL-5): admitted, valid, and with a task to place."""
     if job.phase == PENDING_PHASE or job.undone or not job.pending or not any(task.waits for task in job.tasks):
         return False
-    if session.invalid(job):
+    job.invalid = session.invalid(job)
+    if job.invalid:
         job.turn_failed = True
         return False
     return True
@@ -120,8 +122,8 @@ class Allocation:
         left = []
         for order, job in self._queues[queue.name]:
             for task in self._tasks[job.key]:
-                task.refusal = self.session.allocatable(task)
-            if all(task.refusal for task in self._tasks[job.key]):
+                task.reason = self.session.allocatable(task)
+            if all(task.reason for task in self._tasks[job.key]):
                 job.turn_failed = True
             else:
                 left.append((order, job))
@@ -171,19 +173,18 @@ class Allocation:
 
     def place(self, statement: Statement, finder: Finder, task: Task, node: str = "") -> bool:
         """Try to place one task, on the given node or anywhere; what stands against it is noted on the task."""
-        task.refusal, task.errors = "", None
+        task.reason = None
         if task.traits.refused:
             return False
-        task.refusal = self.session.allocatable(task)
-        if task.refusal:
+        task.reason = self.session.allocatable(task)
+        if task.reason:
             return False
         if self._cached and task.role and task.role in task.job.failed_roles:
-            task.errors = FitErrors(text=messages.role_skipped(task))
+            task.reason = RoleSkipped(task.name, task.role)
             return False
         found = finder.only(task, node) if node else finder.find(task)
         if not found.candidates:
-            task.refusal = found.refusal
-            task.errors = None if found.refusal else found.errors
+            task.reason = found.reason
             return False
         best = choose(self.session, task, found.candidates)
         placement = placement_of(task, best)
@@ -194,9 +195,9 @@ class Allocation:
     def _goes_on(job: Job, task: Task) -> bool:
         """Tell whether the turn goes on after a failure: not if the gang cannot succeed any more (AL-8).
 
-        A task that its queue refused is only skipped (AL-7).
+        A task that its queue refused, or that was not tried for its role's sake, is only skipped (AL-7).
         """
-        if task.refusal or (task.errors is not None and task.errors.text):
+        if task.reason is not None and not isinstance(task.reason, NoNode):
             return True
         if not task.traits.refused:
             job.failed_roles.add(task.role)

@@ -16,9 +16,10 @@ def execute(session: Session) -> None:
     """Place every best-effort task that fits somewhere; one that does not stops nobody."""
     queues: dict[str, list[Job]] = {}
     for job in session.jobs.values():
-        if job.phase == PENDING_PHASE or job.undone or not job.pending or not _tasks(job) or session.invalid(job):
+        if job.phase == PENDING_PHASE or job.undone or not job.pending or not _tasks(job):
             continue
-        if not session.closed(job.queue):
+        job.invalid = session.invalid(job)
+        if not job.invalid and not session.closed(job.queue):
             queues.setdefault(job.queue.name, []).append(job)
     for name in sorted(queues, key=lambda name: session.queue_order(session.queues[name])):
         for job in sorted(queues[name], key=session.job_order):
@@ -41,7 +42,7 @@ def _tasks(job: Job) -> list[Task]:
 def _place(session: Session, finder: Finder, job: Job, task: Task) -> None:
     found = finder.find(task)
     if not found.candidates:
-        task.errors = found.errors
+        task.reason = found.reason
         return
     statement = Statement(session)
     best = choose(session, task, found.candidates)

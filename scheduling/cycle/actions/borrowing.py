@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scheduling.cycle.job import Job
+from scheduling.cycle.job import Job, Task
 from scheduling.cycle.plugins.proportion import ProportionPlugin
+from scheduling.reasons.kinds import QueueReason
 
 if TYPE_CHECKING:
     from scheduling.cycle.actions.allocate import Allocation
+
+
+def _kept_out(task: Task) -> bool:
+    """Tell whether its queue stands against a task that waits."""
+    return task.waits and isinstance(task.reason, QueueReason)
 
 
 def borrow(allocation: Allocation) -> None:
@@ -26,7 +32,7 @@ def borrow(allocation: Allocation) -> None:
         return
     kept_out: dict[str, list[Job]] = {}
     for job in session.jobs.values():
-        if job.turn_failed and any(task.waits and task.refusal for task in job.tasks):
+        if job.turn_failed and any(_kept_out(task) for task in job.tasks):
             kept_out.setdefault(job.queue.name, []).append(job)
     for name in sorted(kept_out, key=lambda name: session.queue_order(session.queues[name])):
         for job in sorted(kept_out[name], key=session.job_order):

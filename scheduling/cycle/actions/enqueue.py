@@ -7,10 +7,11 @@ not stop them.
 from __future__ import annotations
 
 from scheduling.config.arguments import duration
-from scheduling.cycle import messages
 from scheduling.cycle.accounts import min_resources, reserves_nothing
 from scheduling.cycle.job import INQUEUE, PENDING_PHASE, Job
 from scheduling.cycle.session import Session
+from scheduling.reasons.causes import Cause
+from scheduling.reasons.kinds import ReservationReleased
 from scheduling.status import ALLOC
 
 _TIMEOUT, _TIMEOUT_TEXT = 600_000, "10m"
@@ -22,10 +23,10 @@ def execute(session: Session) -> None:
     arguments = session.config.action_arguments.get("enqueue", {})
     timeout_ms = duration(arguments, _ARGUMENT, _TIMEOUT)
     written = arguments.get(_ARGUMENT)
-    text = messages.reservation_released(written if isinstance(written, str) and timeout_ms else _TIMEOUT_TEXT)
+    told = ReservationReleased(written if isinstance(written, str) and timeout_ms else _TIMEOUT_TEXT)
     if timeout_ms:
         for job in session.jobs.values():
-            _release(session, job, timeout_ms, text)
+            _release(session, job, timeout_ms, told)
     waiting: dict[str, list[Job]] = {}
     for job in session.jobs.values():
         if job.phase == PENDING_PHASE and not job.held_back:
@@ -35,18 +36,16 @@ def execute(session: Session) -> None:
             _judge(session, job)
 
 
-def _release(session: Session, job: Job, timeout_ms: int, text: str) -> None:
+def _release(session: Session, job: Job, timeout_ms: int, told: ReservationReleased) -> None:
     """Take an old reservation without any task back, and keep the job out for as long as it had it (PG-4a)."""
     since = job.book.phase_since_ms
     if not since:
         return
     late = session.time_ms - since >= timeout_ms
     if job.phase == INQUEUE and late and not job.tasks and min_resources(session, job) and not reserves_nothing(job):
-        job.phase, job.held_back = PENDING_PHASE, True
-        job.event = ("Normal", messages.UNSCHEDULABLE, text)
-    elif job.phase == PENDING_PHASE and not late and job.book.event_message == text:
-        job.held_back = True
-        job.event = (job.book.event_type, job.book.event_reason, text)
+        job.phase, job.held_back, job.event = PENDING_PHASE, True, told
+    elif job.phase == PENDING_PHASE and not late and job.book.cause == Cause.RELEASED:
+        job.held_back, job.event = True, told
 
 
 def _judge(session: Session, job: Job) -> None:

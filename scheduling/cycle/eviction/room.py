@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from scheduling.cycle.fitting import Candidate, judge
 from scheduling.cycle.job import Task
-from scheduling.cycle.plugin import Refused
 from scheduling.cycle.session import Session
 from scheduling.cycle.statement import Statement
+from scheduling.reasons.kinds import Refused
 from scheduling.state.model import Evicted
 from scheduling.status import TaskStatus
 

@@ -17,6 +17,7 @@ from scheduling.cycle.plugin import Vote
 from scheduling.cycle.plugins.queues import QueuePlugin, exact
 from scheduling.cycle.waterfill import share
 from scheduling.objects import Queue
+from scheduling.reasons.kinds import OverCommitted, QueueReason
 from scheduling.resources import PODS, Vector
 
 _ROOT: Final = "root"
@@ -29,7 +30,7 @@ class CapacityPlugin(QueuePlugin):
 
     def share_out(self) -> None:
         self._chains: dict[str, tuple[Account, ...]] = {}
-        self._overcommitted: dict[str, str] = {}
+        self._overcommitted: dict[str, OverCommitted] = {}
         self._by_hierarchy = self.option.on("enableHierarchy")
         if self._by_hierarchy:
             _Hierarchy(self).build(self._chains, self._overcommitted)
@@ -41,18 +42,18 @@ class CapacityPlugin(QueuePlugin):
     def chain(self, queue: str) -> Sequence[Account]:
         return self._chains.get(queue) or (self.account(queue),)
 
-    def _blocked(self, queue: str) -> str:
-        """Return why nothing is scheduled in a queue: one above it is over-committed; empty if none is."""
-        texts = (self._overcommitted.get(account.queue.name, "") for account in self.chain(queue))
-        return next((text for text in texts if text), "")
+    def _blocked(self, queue: str) -> OverCommitted | None:
+        """Return why nothing is scheduled in a queue: one above it is over-committed; None if none is."""
+        found = (self._overcommitted.get(account.queue.name) for account in self.chain(queue))
+        return next((reason for reason in found if reason), None)
 
-    def allocatable(self, task: Task) -> str:
+    def allocatable(self, task: Task) -> QueueReason | None:
         return self._blocked(task.job.queue.name) or super().allocatable(task)
 
     def enqueueable(self, job: Job) -> Vote:
-        text = self._blocked(job.queue.name)
-        if text:
-            job.refusal = text
+        blocked = self._blocked(job.queue.name)
+        if blocked:
+            job.refusal = blocked
             return Vote.NO
         return super().enqueueable(job)
 
@@ -136,7 +137,7 @@ class _Hierarchy:
             way.append(_ROOT if above in way else above)
         return way
 
-    def build(self, chains: dict[str, tuple[Account, ...]], overcommitted: dict[str, str]) -> None:
+    def build(self, chains: dict[str, tuple[Account, ...]], overcommitted: dict[str, OverCommitted]) -> None:
         """Set the chain of every queue that has jobs, and why queues above them are over-committed."""
         own = dict(self._accounts.of)
         for name in own:
@@ -148,9 +149,9 @@ class _Hierarchy:
             for parent in chains[name][1:]:
                 _add_up(parent, account)
         for name in sorted(self._accounts.of):
-            text = self._overcommit(name)
-            if text:
-                overcommitted[name] = text
+            found = self._overcommit(name)
+            if found:
+                overcommitted[name] = found
 
     def _open(self, name: str, way: list[str]) -> None:
         """Open the account of a queue above others, and set the limit of every queue by its parent's."""
@@ -178,11 +179,11 @@ class _Hierarchy:
             self._limits[name] = found
         return found
 
-    def _overcommit(self, name: str) -> str:
-        """Return what child queues are promised of it beyond what a queue has, in words; empty if nothing."""
+    def _overcommit(self, name: str) -> OverCommitted | None:
+        """Return what child queues are promised of it beyond what a queue has; None if nothing."""
         children = self._children.get(name, [])
         if name == _ROOT or not children:
-            return ""
+            return None
         account = self._accounts.of[name]
         for word, mine, theirs in (
             ("guaranteed", account.guarantee, [guarantee_of(child) for child in children]),
@@ -191,10 +192,8 @@ class _Hierarchy:
             total = resources.total(theirs)
             names = resources.ordered(key for key, value in mine.items() if total.get(key, 0) > value)
             if names:
-                return (
-                    f"queue {name} is over-committed: its child queues are {word} more {', '.join(names)} than it has"
-                )
-        return ""
+                return OverCommitted(name, word, tuple(names))
+        return None
 
 
 def _add_up(above: Account, account: Account) -> None:

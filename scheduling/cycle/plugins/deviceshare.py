@@ -9,10 +9,11 @@ import numpy as np
 from scheduling.cycle.bulk import cards_at
 from scheduling.cycle.fitting import device_fit, refused_by_devices
 from scheduling.cycle.job import Task
-from scheduling.cycle.plugin import Plugin, Refused
+from scheduling.cycle.plugin import Plugin
 from scheduling.devices.books import Fit, Misfit
 from scheduling.nodes.columns import Codes, Integers, NodeColumns, Where
 from scheduling.nodes.view import NodeView
+from scheduling.reasons.kinds import Refused
 
 _MILLI = 1000
 

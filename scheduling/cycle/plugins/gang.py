@@ -12,11 +12,11 @@ from typing import Any
 from scheduling.config.arguments import boolean
 from scheduling.cycle.job import Job, Task
 from scheduling.cycle.plugin import Plugin, Vote
-from scheduling.nodes.selectors import Invalid, label_selector
+from scheduling.nodes.selectors import Invalid as InvalidSelector
+from scheduling.nodes.selectors import label_selector
+from scheduling.reasons.kinds import Invalid, TooFewOfRole, TooFewSubGroups, TooFewTasks
 from scheduling.status import READY, VALID, TaskStatus
 
-NOT_ENOUGH_OF_TASK = "Not enough valid pods of each task for gang-scheduling"
-NOT_ENOUGH_SUB_GROUPS = "Not enough valid subGroups of each task for gang-scheduling"
 #: Arguments: pods of a blocked gang are Unschedulable to whoever looks for such (scheduling section 9 row 16); of equal
 #: priority, gangs that run below their minimum go first (row 7).
 REPORT_UNSCHEDULABLE, RUNNING_FIRST = "gang.reportUnschedulable", "gang.runningFirst"
@@ -39,15 +39,13 @@ class GangPlugin(Plugin):
             return job.filled
         return job.filled, not (job.ready < job.minimum and job.count(_ON_NODES) > 0)
 
-    def valid(self, job: Job) -> str:
+    def valid(self, job: Job) -> Invalid | None:
         """PG-9."""
         if not self._roles(job, VALID, best_effort=False):
-            return NOT_ENOUGH_OF_TASK
+            return TooFewOfRole()
         if not _sub_groups(job, lambda task: task.status in VALID):
-            return NOT_ENOUGH_SUB_GROUPS
-        if job.valid < job.minimum:
-            return f"Not enough valid tasks for gang-scheduling, valid: {job.valid}, min: {job.minimum}"
-        return ""
+            return TooFewSubGroups()
+        return TooFewTasks(job.valid, job.minimum) if job.valid < job.minimum else None
 
     def ready(self, job: Job) -> bool:
         """PG-10."""
@@ -134,5 +132,5 @@ def _selected(task: Task, policy: dict[str, Any]) -> bool:
         return True
     try:
         return label_selector(selector, "subGroupPolicy.labelSelector").matches(task.pod.labels)
-    except Invalid:
+    except InvalidSelector:
         return False

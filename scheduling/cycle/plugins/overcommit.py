@@ -6,10 +6,10 @@ from fractions import Fraction
 
 from scheduling import resources
 from scheduling.config.arguments import number
-from scheduling.cycle import messages
 from scheduling.cycle.accounts import gated, min_resources, over, reserves_nothing, sums_of
 from scheduling.cycle.job import Job
 from scheduling.cycle.plugin import Plugin, Vote
+from scheduling.reasons.kinds import Overused
 
 _DEFAULT = Fraction(12, 10)
 
@@ -36,8 +36,7 @@ class OvercommitPlugin(Plugin):
         over_names = over(resources.add(self._inqueue, least), free, least)
         if not over_names:
             return Vote.YES
-        job.refusal = messages.overused(over_names)
-        job.event = ("Normal", messages.UNSCHEDULABLE, job.refusal)
+        job.refusal = job.event = Overused(tuple(over_names))
         return Vote.NO
 
     def enqueued(self, job: Job) -> None:

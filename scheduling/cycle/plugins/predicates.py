@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from scheduling.cycle.job import Task
-from scheduling.cycle.plugin import Plugin, Refused
+from scheduling.cycle.plugin import Plugin
 from scheduling.nodes.columns import FITS, Codes, NodeColumns, Where
 from scheduling.nodes.predicates import POD_NUMBER, PodFilter, Predicates
 from scheduling.nodes.view import NodeView
 from scheduling.objects import Node
+from scheduling.reasons.kinds import Refused
 
 
 class PredicatesPlugin(Plugin):

@@ -7,12 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 from scheduling import resources
-from scheduling.cycle import messages
 from scheduling.cycle.accounts import Account, Accounts, Limits, change, gated, min_resources, over, reserves_nothing
 from scheduling.cycle.job import Job, Task
 from scheduling.cycle.plugin import Plugin, Vote
 from scheduling.cycle.waterfill import share
 from scheduling.objects import Queue
+from scheduling.reasons.kinds import QueueReason, QueueShort
 from scheduling.resources import Vector
 
 
@@ -49,24 +49,24 @@ class QueuePlugin(Plugin):
             found = self._shares[queue.name] = share(account.allocated, account.deserved)
         return (-queue.priority, found)
 
-    def allocatable(self, task: Task) -> str:
+    def allocatable(self, task: Task) -> QueueReason | None:
         for account in self.chain(task.job.queue.name):
             asked = self.accounts.matters(account, task.traits.asked)
             names = over(resources.add(account.allocated, asked), self.ceiling(account), asked)
             if names:
-                return self._text(account, names)
-        return ""
+                return QueueShort(account.queue.name, tuple(names))
+        return None
 
-    def holds(self, task: Task, charge: Vector) -> str:
+    def holds(self, task: Task, charge: Vector) -> QueueReason | None:
         """Q-17a: with what the task would really hold, the hard limit."""
         if self.session.raw:
-            return ""
+            return None
         for account in self.chain(task.job.queue.name):
             charged = self.accounts.matters(account, charge)
             names = over(resources.add(account.held, charged), account.limit, charged)
             if names:
-                return self._text(account, names)
-        return ""
+                return QueueShort(account.queue.name, tuple(names))
+        return None
 
     def takes_alone(self, queue: Queue, asked: Vector) -> bool:
         """Tell whether a queue could grow to this if it held nothing else."""
@@ -75,10 +75,6 @@ class QueuePlugin(Plugin):
             if over(counted, self.ceiling(account), counted):
                 return False
         return True
-
-    @staticmethod
-    def _text(account: Account, names: Sequence[str]) -> str:
-        return messages.queue_insufficient(account.queue.name, names) if names else ""
 
     def enqueueable(self, job: Job) -> Vote:
         """Q-18."""
@@ -90,8 +86,7 @@ class QueuePlugin(Plugin):
             future = resources.subtract(resources.total((asked, account.allocated, account.inqueue)), account.elastic)
             names = over(future, account.limit, asked)
             if names:
-                job.refusal = messages.queue_insufficient(account.queue.name, names)
-                job.event = ("Normal", messages.UNSCHEDULABLE, messages.insufficient(names))
+                job.refusal = job.event = QueueShort(account.queue.name, tuple(names))
                 return Vote.NO
         return Vote.YES
 

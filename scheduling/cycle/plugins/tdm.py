@@ -14,9 +14,10 @@ from events import names
 from scheduling.config.arguments import duration, string
 from scheduling.config.known import WINDOW
 from scheduling.cycle.job import Job, Task
-from scheduling.cycle.plugin import Plugin, Refused
+from scheduling.cycle.plugin import Plugin
 from scheduling.cycle.plugins.conformance import critical
 from scheduling.nodes.view import NodeView
+from scheduling.reasons.kinds import Refused
 from scheduling.status import TaskStatus
 
 OUTSIDE: Final = "node(s) were outside the time window of their revocable zone"

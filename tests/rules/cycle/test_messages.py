@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rules.cycle.build import World, gang, gpu, group, node, pod
 
-from scheduling.cycle.job import FitErrors
-from scheduling.cycle.messages import fit_summary, histogram
+from scheduling.reasons.kinds import NoNode
+from scheduling.reasons.texts import histogram, text
 
 
 def test_entries_are_sorted_as_strings() -> None:
@@ -17,9 +17,9 @@ def test_entries_are_sorted_as_strings() -> None:
 
 def test_node_summary() -> None:
     """scheduling/MSG-5: k nodes gave a reason, each adds to each of its reasons"""
-    assert fit_summary(FitErrors()) == "0/0 nodes are unavailable"
+    assert text(NoNode()) == "0/0 nodes are unavailable"
     counts = {"Insufficient volcano.sh/vgpu-memory": 2, "node(s) pod number exceeded": 1}
-    assert fit_summary(FitErrors(3, counts)) == (
+    assert text(NoNode(3, counts)) == (
         "0/3 nodes are unavailable: 1 node(s) pod number exceeded, 2 Insufficient volcano.sh/vgpu-memory."
     )
 

@@ -1,0 +1,178 @@
+"""Every reason in words (scheduling section 2.5, POD-1, PG-3a, PG-3b, PG-4a, Q-4a, Q-4b, Q-24, E-5 to E-8, F-2).
+
+The grammar is that of MSG-1 to MSG-7; entries of a histogram are sorted as strings, count included (MSG-3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from scheduling.reasons.kinds import (
+    BindFailed,
+    FitsForGang,
+    FitsOnceReleased,
+    GangDetail,
+    Gated,
+    GroupMissing,
+    HasChildren,
+    Invalid,
+    NoConfiguration,
+    NoNode,
+    NotOpen,
+    OverCommitted,
+    Overused,
+    QueueMissing,
+    QueueReason,
+    QueueShort,
+    Reason,
+    RequestRefused,
+    ReservationReleased,
+    RoleSkipped,
+    RootTakesNone,
+    TooFewOfRole,
+    TooFewSubGroups,
+    TooFewTasks,
+)
+from scheduling.reasons.tree import GangReason
+
+READY, NOT_READY = "pod group is ready", "pod group is not ready"
+NOT_ENOUGH_RESOURCES = "NotEnoughResources"
+TASKS_READY = "tasks in gang are ready to be scheduled"
+QUEUE_NOT_FOUND = "QueueNotFound"
+UNSCHEDULABLE, SCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "Schedulable", "SchedulerError"
+TOPOLOGY_IGNORED = "NetworkTopologyIgnored"
+TOPOLOGY_TEXT = "networkTopology is not supported, the PodGroup is scheduled without it"
+_DETAILS_MAX = 5
+
+
+def histogram(counts: Mapping[str, int]) -> str:
+    """Return ``<count> <word>, ...`` sorted as strings (MSG-3)."""
+    return ", ".join(sorted(f"{count} {word}" for word, count in counts.items() if count or word == "minAvailable"))
+
+
+# --- pods ---
+
+
+def code(reason: Reason) -> str:
+    """Return the reason of a waiting pod's condition (POD-1, POD-3)."""
+    if isinstance(reason, FitsForGang):
+        return SCHEDULABLE
+    return SCHEDULER_ERROR if isinstance(reason, BindFailed) else UNSCHEDULABLE
+
+
+def text(reason: Reason) -> str:
+    """Return the message of a waiting pod's condition (POD-1), or what stands behind "origin" (MSG-4, Q-24a)."""
+    match reason:
+        case NoNode():
+            return node_summary(reason)
+        case RoleSkipped(task, role):
+            return f"Task {task} with role spec {role} has already predicated failed, skip"
+        case GangDetail():
+            return gang_detail(reason)
+        case FitsForGang(pod, node):
+            return f"Pod {pod} can possibly be assigned to {node}, once minAvailable is satisfied"
+        case FitsOnceReleased(pod, node):
+            return (
+                f"Pod {pod} can possibly be assigned to {node}, once resource is released and minAvailable is satisfied"
+            )
+        case Overused(names):
+            return "resource in cluster is overused: " + _each("overused", names)
+        case ReservationReleased(timeout):
+            return f"no task within {timeout}, reservation released"
+        case Gated():
+            return ""
+        case RequestRefused(words):
+            return words
+        case GroupMissing(group):
+            return f"PodGroup {group} does not exist"
+        case QueueMissing(group):
+            return f"PodGroup {group}: {queue_missing(reason)}"
+        case NoConfiguration(errors):
+            return f"no valid scheduler configuration: {'; '.join(errors)}"
+        case BindFailed(node, error):
+            return f"failed to bind to node {node}: {error}"
+        case _:
+            return queue_text(reason)
+
+
+def queue_text(reason: QueueReason) -> str:
+    """Return why a queue does not take something (Q-4a, Q-4b, Q-24; CFG-13 for capacity)."""
+    match reason:
+        case QueueShort(queue, names):
+            return f"queue {queue} resource quota insufficient: {_each('insufficient', names)}"
+        case NotOpen(queue, state):
+            return f"queue {queue} is not open (state {state})"
+        case HasChildren(queue):
+            return f"queue {queue} has child queues, submit to one of them"
+        case RootTakesNone():
+            return "queue root takes no jobs"
+        case OverCommitted(queue, promise, names):
+            promised = f"{promise} more {', '.join(names)} than it has"
+            return f"queue {queue} is over-committed: its child queues are {promised}"
+        case _:
+            assert_never(reason)
+
+
+def _each(word: str, names: Iterable[str]) -> str:
+    return ", ".join(f"{word} {name}" for name in names)
+
+
+def node_summary(reason: NoNode) -> str:
+    """Return M-3, with what the filters say of at most five nodes behind it (devices/F-6)."""
+    found = f"0/{reason.nodes} nodes are unavailable"
+    if reason.counts:
+        found += f": {histogram(reason.counts)}."
+    if reason.details:
+        found += " Details: " + "; ".join(f"{node}: {detail}" for node, detail in reason.details[:_DETAILS_MAX])
+    return found
+
+
+# --- gangs ---
+
+
+def gang_detail(detail: GangDetail) -> str:
+    """Return M-2."""
+    found = f"{READY if detail.ready else NOT_READY}, {histogram({**detail.counts, 'minAvailable': detail.minimum})}"
+    if detail.pending:
+        able = detail.schedulable
+        found += "; Pending: " + histogram({SCHEDULABLE: able, UNSCHEDULABLE: detail.pending - able})
+    if detail.origin is None:
+        return found
+    whose = f" {detail.origin_task}" if detail.origin_task else ""
+    return f"{found}. Origin reason is{whose}: {text(detail.origin)}"
+
+
+def condition(gang: GangReason, detail: str) -> str:
+    """Return M-1; ``detail`` is M-2."""
+    return f"{gang.lacking}/{gang.tasks} tasks in gang unschedulable: {detail}"
+
+
+def event(gang: GangReason, detail: str) -> str:
+    """Return E-5: its first number is the count of Pending tasks; ``detail`` is M-2."""
+    return f"{gang.detail.pending}/{gang.tasks} tasks in gang unschedulable: {detail}"
+
+
+def held_event(reason: Reason) -> str:
+    """Return the event of a PodGroup that is not let in: E-7 does not name the queue, the others are as elsewhere."""
+    if isinstance(reason, QueueShort):
+        return f"queue resource quota insufficient: {_each('insufficient', reason.resources)}"
+    return text(reason)
+
+
+def queue_missing(reason: QueueMissing) -> str:
+    """Return the condition message of PG-3a."""
+    return f"queue {reason.queue} does not exist"
+
+
+def invalid(reason: Invalid) -> str:
+    """Return why a gang is not tried (PG-9)."""
+    match reason:
+        case TooFewOfRole():
+            return "Not enough valid pods of each task for gang-scheduling"
+        case TooFewSubGroups():
+            return "Not enough valid subGroups of each task for gang-scheduling"
+        case TooFewTasks(valid, minimum):
+            return f"Not enough valid tasks for gang-scheduling, valid: {valid}, min: {minimum}"
+        case _:
+            assert_never(reason)
