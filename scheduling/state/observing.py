@@ -175,6 +175,7 @@ class Observing:
         if entry is None:
             entry = model.pods[pod.uid] = PodEntry(pod, self.sequence(), self.sequence())
         else:
+            self._settle_eviction(entry, pod, listed)
             self._unlink(entry.pod)
             entry.pod = pod
             if changed:
@@ -201,6 +202,13 @@ class Observing:
         entry.lost = False
         if entry.placement and entry.applied_version and (listed or _newer(pod.version, entry.applied_version)):
             entry.placement, entry.placement_id, entry.applied_version = None, "", ""
+
+    def _settle_eviction(self, entry: PodEntry, pod: objects.Pod, listed: bool) -> None:
+        """An eviction that was applied is lost if its pod is not ending (any more): the server went back (F-4)."""
+        if entry.evicting is None or pod.deleting or not (listed or entry.pod.deleting):
+            return
+        if not any(command.evict and command.evict.uid == pod.uid for command in self._model.commands.values()):
+            entry.evicting = None
 
     def _remember_time(self, pod: objects.Pod) -> None:
         """Keep the node's newest vgpu-time, so that ours rise strictly (devices/A-8); served pods carry a sentinel."""

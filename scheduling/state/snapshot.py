@@ -155,22 +155,32 @@ def load(data: bytes) -> Fold:
     return _guarded(lambda: _Loading(*_read(data)).fold())
 
 
-def seen_in(data: bytes) -> tuple[Json, list[Seen], list[str]]:
-    """Return the small parts, every object, and the uids whose Binding was applied and not observed yet.
+#: A pod's key and uid, what was done to it ("bind", "evict"), and the version that the report names.
+Reported = tuple[str, str, str, str]
+
+
+def seen_in(data: bytes) -> tuple[Json, list[Seen], list[Reported]]:
+    """Return the small parts, every object, and what was reported as applied and perhaps not observed yet.
 
     For a reader that compares observations and decides nothing. Raises Unusable.
     """
 
-    def read() -> tuple[Json, list[Seen], list[str]]:
+    def read() -> tuple[Json, list[Seen], list[Reported]]:
         _, lines = _read(data)
-        found, applied = [], []
+        found: list[Seen] = []
+        reported: list[Reported] = []
+        under_way = {line[3]["uid"] for line in lines[1:] if line[0] == "command" and line[3]}
         for line in lines[1:]:
             if line[0] == "object":
                 api_version, _, kind = line[1].rpartition("/")
                 found.append(Seen(api_version, kind, *line[2:]))
-            elif line[0] == "pod" and line[3][4]:
-                applied.append(line[1])
-        return lines[0], found, applied
+            elif line[0] == "pod":
+                _, uid, key, (_, _, _, _, version, evicting, *_) = line
+                if evicting and uid not in under_way:
+                    reported.append((key, uid, "evict", ""))
+                elif version:
+                    reported.append((key, uid, "bind", version))
+        return lines[0], found, reported
 
     return _guarded(read)
 

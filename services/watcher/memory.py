@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from events.canonical import Json
 from events.kinds import POD, Kind, kind_of
-from events.projection import compare_key
+from events.projection import compare_key, version_number
 from events.records import Body, Deleted, Genesis, Observed, Opened, Outcome, Record
 from scheduling.state.model import Model, Term
 from scheduling.state.snapshot import seen_in
@@ -24,12 +24,31 @@ UNKNOWN = b""
 
 @dataclass(slots=True)
 class Known:
-    """One object as the log has it. ``digest`` is empty if that is not known; ``term`` is when it was recorded."""
+    """One object as the log has it. ``digest`` is empty if that is not known; ``term`` is when it was recorded.
+
+    Of a pod: whether it is ``bound`` to a node, and whether it is ``ending`` (it has a deletionTimestamp).
+    """
 
     uid: str
     digest: bytes
     version: str
     term: int
+    bound: bool = False
+    ending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An effect on a pod that was reported as applied, at a version, and that no observation has shown yet."""
+
+    verb: str
+    version: str
+
+    def shown_by(self, known: Known, *, listed: bool = False) -> bool:
+        """Tell whether an observation shows the effect, or that it is not there any more (scheduling/F-4)."""
+        if listed:
+            return True
+        return known.ending if self.verb == "evict" else known.bound or newer(known.version, self.version)
 
 
 class Memory:
@@ -40,13 +59,13 @@ class Memory:
         self.suspect = False
         self.begins = -1
         self._objects: dict[Kind, dict[str, Known]] = {}
-        self._applied: set[str] = set()
+        self._reports: dict[str, Report] = {}
         self._unconfirmed: set[tuple[Kind, str]] = set()
 
     @classmethod
     def of_snapshot(cls, data: bytes) -> Memory:
         """Return the memory that a snapshot of the state stands for. Raises Unusable."""
-        small, seen, applied = seen_in(data)
+        small, seen, reports = seen_in(data)
         memory = cls()
         memory.model = Model(cluster=small["cluster"], incarnation=small["incarnation"])
         memory.model.terms.update({role: Term(*term) for role, term in small["terms"].items()})
@@ -54,8 +73,9 @@ class Memory:
         for one in seen:
             kind = kind_of(one.api_version, one.kind)
             if kind is not None:
-                memory.of(kind)[one.key] = Known(one.uid, digest_of(kind, one.item), one.version, one.term)
-        memory._applied.update(applied)
+                memory._know(kind, one.item, one.version, one.term)
+        for key, uid, verb, version in reports:
+            memory._report(key, uid, Report(verb, version))
         return memory
 
     # --- following the log ---
@@ -68,8 +88,8 @@ class Memory:
         if isinstance(body, Opened):
             self._opened(body, record)
         elif isinstance(body, Outcome):
-            if body.verb == "bind" and body.result == "applied":
-                self._applied.add(body.uid)
+            if body.result == "applied":
+                self._report(key_of(body.namespace, body.name), body.uid, Report(body.verb, body.version))
         elif record.role == "watcher" and self._counts(record):
             self._observe(body, record.term)
         return "noted"
@@ -86,7 +106,7 @@ class Memory:
         self.model = Model(cluster=body.cluster, incarnation=body.incarnation)
         self.begins = position
         self._objects.clear()
-        self._applied.clear()
+        self._reports.clear()
         self._unconfirmed.clear()
         return "applied"
 
@@ -106,7 +126,7 @@ class Memory:
         if isinstance(body, Observed):
             kind = kind_of(body.api_version, body.kind)
             if kind is not None:
-                self.learn(kind, body.object, body.version, term)
+                self.learn(kind, body.object, body.version, term, listed=body.listed)
         elif isinstance(body, Deleted):
             kind = kind_of(body.api_version, body.kind)
             if kind is not None:
@@ -114,11 +134,19 @@ class Memory:
 
     # --- what the log says of an object ---
 
-    def learn(self, kind: Kind, projection: Json, version: str, term: int) -> None:
+    def learn(self, kind: Kind, projection: Json, version: str, term: int, *, listed: bool = False) -> None:
         """The log says this of an object from here on."""
-        known = self._know(kind, projection, version, term)
-        self._unconfirmed.discard(known)
-        self._applied.discard(self.of(kind)[known[1]].uid)
+        place = self._know(kind, projection, version, term)
+        self._unconfirmed.discard(place)
+        known = self.of(kind)[place[1]]
+        report = self._reports.get(known.uid)
+        if report is not None and report.shown_by(known, listed=listed):
+            del self._reports[known.uid]
+
+    def _report(self, key: str, uid: str, report: Report) -> None:
+        known = self.of(POD).get(key)
+        if known is None or known.uid != uid or not report.shown_by(known):
+            self._reports[uid] = report
 
     def expect(self, kind: Kind, projection: Json, version: str, term: int) -> None:
         """The log will say this of an object, if the record that is about to be appended counts."""
@@ -127,7 +155,10 @@ class Memory:
     def _know(self, kind: Kind, projection: Json, version: str, term: int) -> tuple[Kind, str]:
         meta = projection.get("metadata", {})
         key = key_of(meta.get("namespace", ""), meta.get("name", ""))
-        self.of(kind)[key] = Known(str(meta.get("uid", "")), digest_of(kind, projection), version, term)
+        known = self.of(kind)[key] = Known(str(meta.get("uid", "")), digest_of(kind, projection), version, term)
+        if kind == POD:
+            known.bound = bool(projection.get("spec", {}).get("nodeName"))
+            known.ending = bool(meta.get("deletionTimestamp"))
         return kind, key
 
     def forget(self, kind: Kind, key: str, uid: str) -> None:
@@ -135,6 +166,7 @@ class Memory:
         known = self.of(kind).get(key)
         if known is not None and (not uid or known.uid == uid):
             del self.of(kind)[key]
+            self._reports.pop(known.uid, None)
 
     def distrust_unconfirmed(self) -> None:
         """What was appended and has not been read back may be void, or not on the log at all."""
@@ -148,13 +180,13 @@ class Memory:
         """Return the objects of a kind by key."""
         return self._objects.setdefault(kind, {})
 
-    def bound_by_us(self, uid: str) -> bool:
-        """Tell whether a Binding of this pod was reported and the pod was not observed since (scheduling/F-4)."""
-        return uid in self._applied
+    def awaits(self, uid: str) -> bool:
+        """Tell whether a Binding or an eviction of this pod was reported and was not seen on it yet (F-4)."""
+        return uid in self._reports
 
-    def unconfirmed_bindings(self) -> frozenset[str]:
-        """Return the pods that are there, were reported bound, and were not observed since."""
-        return frozenset(known.uid for known in self.of(POD).values() if known.uid in self._applied)
+    def awaited(self) -> frozenset[str]:
+        """Return the pods that are there and of which that is so."""
+        return frozenset(known.uid for known in self.of(POD).values() if known.uid in self._reports)
 
     def _each(self) -> Iterator[Known]:
         for objects in self._objects.values():
@@ -164,6 +196,12 @@ class Memory:
 def key_of(namespace: object, name: object) -> str:
     """Return ``namespace/name``, or the name alone."""
     return f"{namespace}/{name}" if namespace else str(name)
+
+
+def newer(version: str, than: str | None) -> bool:
+    """Compare resource versions as numbers (scheduling/F-4a); what is no number is taken as newer."""
+    here, there = version_number(version), version_number(than or "")
+    return here is None or there is None or here > there
 
 
 def digest_of(kind: Kind, projection: Json) -> bytes:

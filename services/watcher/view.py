@@ -14,8 +14,8 @@ from adapters.cluster.reflector import Bookmark, Delta, Gone, Listed, ListEnd, U
 from events import records
 from events.canonical import Json
 from events.kinds import Kind
-from events.projection import Scope, list_digest, project, relevant, version_number
-from services.watcher.memory import UNKNOWN, Known, Memory, digest_of, key_of
+from events.projection import Scope, list_digest, project, relevant
+from services.watcher.memory import UNKNOWN, Known, Memory, digest_of, key_of, newer
 
 #: A record and its subject.
 Addressed = tuple[str, records.Body]
@@ -64,7 +64,7 @@ class View:
             return False
         if isinstance(after, Gone):
             return True
-        return isinstance(after, Upsert) and _newer(_version(after.item), _version(before.item))
+        return isinstance(after, Upsert) and newer(_version(after.item), _version(before.item))
 
     def take(self, delta: Delta, memory: Memory, list_id: int, term: int) -> list[Addressed]:
         """Return what a delta puts on the log, and remember it as recorded."""
@@ -85,7 +85,7 @@ class View:
 
     def _upsert(self, item: Json, memory: Memory, term: int) -> list[Addressed]:
         uid, version = _uid(item), _version(item)
-        if uid in self._gone or not _newer(version, self._seen.get(uid)):
+        if uid in self._gone or not newer(version, self._seen.get(uid)):
             return []
         self._seen[uid] = version
         known = memory.of(self._kind).get(_key(item))
@@ -143,7 +143,7 @@ class View:
         projection, version, uid = project(self._kind, item, self._scope), _version(item), _uid(item)
         known = memory.of(self._kind).get(_key(item))
         same = known is not None and known.uid == uid and known.digest == digest_of(self._kind, projection)
-        wins = lives_again or _turned_back(known, uid, version, term, same=same) or memory.bound_by_us(uid)
+        wins = lives_again or _turned_back(known, uid, version, term, same=same) or memory.awaits(uid)
         if same and not wins:
             return []
         return [self._observed(projection, version, memory, term, listed=wins)]
@@ -214,10 +214,4 @@ def _turned_back(known: Known | None, uid: str, version: str, term: int, *, same
     if known is None or known.uid != uid or known.term != term:
         return False
     another = known.digest != UNKNOWN and not same
-    return _newer(known.version, version) or (another and not _newer(version, known.version))
-
-
-def _newer(version: str, than: str | None) -> bool:
-    """Compare resource versions as numbers (scheduling/F-4a); what is no number is taken as newer."""
-    here, there = version_number(version), version_number(than or "")
-    return here is None or there is None or here > there
+    return newer(known.version, version) or (another and not newer(version, known.version))

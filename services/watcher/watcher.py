@@ -193,7 +193,7 @@ class Watcher:
         """List the pods if a Binding waits for its observation since the last look (F-4)."""
         if self._confirming.remaining_ms:
             return
-        waiting = memory.unconfirmed_bindings()
+        waiting = memory.awaited()
         if waiting & self._unconfirmed:
             for reflector in self._reflectors:
                 if reflector.kind == POD:

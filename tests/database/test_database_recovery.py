@@ -226,5 +226,5 @@ async def test_a_watcher_remembers_from_a_snapshot_what_it_would_from_the_whole_
     await whole.catch_up()
     assert (found.position, found.chain, found.state.begins) == (whole.position, whole.chain, whole.state.begins)
     assert found.state._objects == whole.state._objects
-    assert found.state._applied == whole.state._applied
+    assert found.state._reports == whole.state._reports
     assert found.state.model.terms["watcher"] == whole.state.model.terms["watcher"]

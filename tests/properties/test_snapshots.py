@@ -254,11 +254,16 @@ def test_none_is_taken_but_right_after_a_batch_that_counts() -> None:
 
 def test_what_a_watcher_needs_is_read_without_building_the_state() -> None:
     story, data = one()
-    small, seen, applied = seen_in(data)
+    small, seen, reported = seen_in(data)
     fold = load(data)
     assert small["incarnation"] == story.fold.model.incarnation
     assert {(item.kind, item.uid) for item in seen} >= {("Pod", uid) for uid in fold.model.pods}
-    assert set(applied) == {uid for uid, entry in fold.model.pods.items() if entry.applied_version}
+    under_way = {command.evict.uid for command in fold.model.commands.values() if command.evict}
+    assert {(uid, verb) for _, uid, verb, _ in reported} == {
+        (uid, "evict" if entry.evicting else "bind")
+        for uid, entry in fold.model.pods.items()
+        if (entry.evicting and uid not in under_way) or (entry.applied_version and not entry.evicting)
+    }
 
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.jsonl.gz"))

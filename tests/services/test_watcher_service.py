@@ -13,6 +13,7 @@ from events.codec import Message
 from events.kinds import CONFIG_MAP, NODE, POD
 from events.projection import DEFAULT_SCOPE
 from events.records import Deleted, Genesis, ListEnd, Observed, Opened, Outcome, Record
+from scheduling.state.model import Term
 from services.watcher.memory import Memory
 from services.watcher.view import View
 from services.watcher.watcher import Watcher
@@ -285,6 +286,44 @@ def test_a_list_wins_over_a_binding_only_if_it_was_asked_for_after_it_f4(read_be
     ((_, body), *_) = view.take(reflector.ListEnd("3"), memory, 1, 1)
     assert isinstance(body, Observed)
     assert body.listed is read_before_the_list
+
+
+def _seen(version: str, number: int, *, node: str = "", ending: bool = False, listed: bool = False) -> Record:
+    meta = {"namespace": "d", "name": "p", "uid": "u"} | (
+        {"deletionTimestamp": "2026-01-01T00:00:00Z"} if ending else {}
+    )
+    item = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"nodeName": node} if node else {}}
+    body = Observed(api_version="v1", kind="Pod", object=item, version=version, listed=listed)
+    return Record(f"c/i/w1.{number}", "watcher", 1, number, "", 0, body)
+
+
+def _remembering(*records: Record) -> Memory:
+    memory = Memory()
+    memory.model.terms["watcher"] = Term(1, "w", 0)
+    for position, record in enumerate(records):
+        memory.apply(position, record, "")
+    return memory
+
+
+def test_a_reported_binding_is_awaited_until_the_pod_shows_it_or_that_it_is_lost_f4() -> None:
+    """An observation that is older than the Binding says nothing of it, in the fold and here."""
+    before = _seen("3", 0)
+    assert _remembering(before, _applied("u", 1), _seen("8", 1)).awaits("u")
+    assert _remembering(before, _applied("u", 1), _seen("8", 1)).awaited() == {"u"}
+    assert not _remembering(before, _applied("u", 1), _seen("9", 1, node="n1")).awaits("u")
+    assert not _remembering(before, _applied("u", 1), _seen("10", 1)).awaits("u")
+    assert not _remembering(before, _applied("u", 1), _seen("3", 1, listed=True)).awaits("u")
+    assert not _remembering(before, _seen("9", 1, node="n1"), _applied("u", 1)).awaits("u"), "seen before the report"
+
+
+def test_a_reported_eviction_is_awaited_until_the_pod_is_ending_f4() -> None:
+    body = Outcome(command="c", verb="evict", namespace="d", name="p", uid="u", result="applied", time_ms=0)
+    evicted = Record("c/i/b1.1", "binder", 1, 1, "", 0, body)
+    running = _seen("3", 0, node="n1")
+    assert _remembering(running, evicted, _seen("8", 1, node="n1")).awaits("u")
+    assert not _remembering(running, evicted, _seen("9", 1, node="n1", ending=True)).awaits("u")
+    assert not _remembering(running, _seen("9", 1, node="n1", ending=True), evicted).awaits("u")
+    assert not _remembering(running, evicted, _seen("3", 1, node="n1", listed=True)).awaits("u")
 
 
 async def test_a_first_beginning_that_comes_late_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

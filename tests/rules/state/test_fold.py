@@ -198,6 +198,39 @@ def test_a_list_without_the_binding_takes_it_back(history: History) -> None:
     assert used(history.fold) == 0
 
 
+def ending(item: dict[str, Any]) -> dict[str, Any]:
+    return {**item, "metadata": {**item["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+def evicted(history: History) -> None:
+    """A running pod that was told to make way."""
+    history.see({**pod(node="n1"), "status": {"phase": "Running"}}, "5")
+    evict = {"n": 0, "namespace": "ns", "name": "p", "uid": "pod-1", "reason": "preempt"}
+    assert history.batch(evictions=[evict]) == "applied"
+    assert history.fold.model.pods["pod-1"].status is TaskStatus.RELEASING
+
+
+@pytest.mark.parametrize("seen_ending", [True, False])
+def test_an_eviction_is_lost_if_the_server_goes_back_to_before_it(history: History, seen_ending: bool) -> None:
+    """scheduling/F-4: what an API server that was restored does not know any more has not happened."""
+    evicted(history)
+    history.outcome(COMMAND, "applied")
+    running = {**pod(node="n1"), "status": {"phase": "Running"}}
+    if seen_ending:
+        history.see(ending(running), "6")
+        history.open("watcher")
+    history.see(running, "5", listed=not seen_ending)
+    assert history.fold.model.pods["pod-1"].status is TaskStatus.RUNNING
+    equal_again(history)
+
+
+def test_an_eviction_on_its_way_is_not_lost_by_a_list(history: History) -> None:
+    """The binder asks again until it has an answer."""
+    evicted(history)
+    history.see({**pod(node="n1"), "status": {"phase": "Running"}}, "5", listed=True)
+    assert history.fold.model.pods["pod-1"].status is TaskStatus.RELEASING
+
+
 def test_a_refused_binding_leaves_nothing_and_says_why(history: History) -> None:
     """scheduling/F-2, devices/A-15."""
     history.batch(binds=[bind()])
