@@ -43,10 +43,11 @@ def binary() -> Path:
 
 
 class KubeApiServer:
-    """etcd and kube-apiserver with their data folder; both can be killed and started again."""
+    """etcd and kube-apiserver with their data folder, listening on ``host``; both can be killed and started again."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, host: str = "127.0.0.1") -> None:
         self._home = home
+        self._host = host
         self._binary = binary()
         if not shutil.which("etcd"):
             missing("kube-apiserver", "needs etcd (Debian's etcd-server)")
@@ -56,7 +57,7 @@ class KubeApiServer:
 
     @property
     def address(self) -> str:
-        return f"https://127.0.0.1:{self._port}"
+        return f"https://{self._host}:{self._port}"
 
     @property
     def kubeconfig(self) -> Path:
@@ -133,7 +134,7 @@ class KubeApiServer:
         return [
             str(self._binary),
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
-            "--bind-address=127.0.0.1",
+            f"--bind-address={self._host}",
             f"--secure-port={self._port}",
             f"--cert-dir={self._home / 'certs'}",
             f"--token-auth-file={self._home / 'tokens.csv'}",

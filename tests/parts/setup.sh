@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Bring the real parts that the tests need onto this machine: a Java runtime and Maven (Kafka's jars), etcd, PostgreSQL 15,
-# Go (kube-apiserver is built from its module) and kubectl. What is there is left alone. Without root or apt-get it says
-# what is missing; the tests that need it are then skipped, or fail where CI=true.
+# Go (kube-apiserver and Compose are built from their modules) and kubectl. What is there is left alone. Without root or
+# apt-get it says what is missing; the tests that need it are then skipped, or fail where CI=true.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bin="${XDG_CACHE_HOME:-$HOME/.cache}/gpuledger/bin"
@@ -15,6 +15,13 @@ command -v mvn >/dev/null || wanted+=(maven)
 command -v etcd >/dev/null || wanted+=(etcd-server)
 command -v openssl >/dev/null || wanted+=(openssl)
 [ -x /usr/lib/postgresql/15/bin/postgres ] || wanted+=(postgresql-15)
+# A container engine is installed where CI=true alone; where one is there, what the tests use beside it.
+if [ "${CI:-}" = true ] || command -v dockerd >/dev/null; then
+  command -v dockerd >/dev/null || wanted+=(docker.io)
+  command -v debootstrap >/dev/null || wanted+=(debootstrap)
+  command -v ip >/dev/null || wanted+=(iproute2)
+  command -v iptables >/dev/null || wanted+=(iptables)
+fi
 if [ ${#wanted[@]} -gt 0 ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     say "installing ${wanted[*]} ..."

@@ -1,21 +1,24 @@
-"""The Compose stack and its image: every file in them is held against what the program takes.
+"""The Compose stack and its image: every file in them is held against what the program takes, without an engine.
 
-Where Compose is installed it is asked too; the other tests need neither it nor an engine.
+The stack itself runs in ``test_compose_stack.py``.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from parts import local_images
+from parts.compose import command as compose_command
 from system.stack import ROOT
 
 from services.cli.main import _COMMANDS
@@ -67,7 +70,11 @@ def test_each_service_is_a_command_whose_settings_are_taken(
         monkeypatch.setenv(key, value)
     settings = load_settings()
     known = {key.removeprefix("GPULEDGER_").lower().split("__")[0] for key in service["environment"]}
-    assert known <= set(type(settings).model_fields), "a variable that no setting reads would be ignored in silence"
+    read = {*type(settings).model_fields, "log_url"}  # the latter by the commands that look back
+    assert known <= read, "a variable that no setting reads would be ignored in silence"
+    assert (
+        service["environment"]["GPULEDGER_LOG_URL"] == f"kafka://{settings.kafka.servers}/gpuledger.{settings.cluster}"
+    )
     assert settings.log.home == "kafka"
     assert settings.kafka.servers.partition(":")[0] in compose["services"]
     assert f":{settings.http.port}/" in service["healthcheck"]["test"][-1]
@@ -132,16 +139,33 @@ def test_the_health_check_says_no_where_nobody_answers() -> None:
 
 
 def test_compose_itself_takes_the_file() -> None:
-    command = next((words for words in (["docker", "compose"], ["docker-compose"]) if _works(words)), None)
-    if command is None:
-        pytest.skip("docker compose: not installed")
-    done = subprocess.run(
-        [*command, "config", "-q"], cwd=ROOT, env={**os.environ, **GIVEN}, check=False, capture_output=True
-    )
+    names = {name: f"local/{name.lower()}" for name in local_images.NAMES}
+    command = [*compose_command(), "-f", str(ROOT / "docker-compose.yml"), "config", "--format", "json"]
+    given = {**os.environ, **GIVEN, **names, "CLUSTER": "blue"}
+    done = subprocess.run(command, env=given, check=False, capture_output=True)
     assert done.returncode == 0, done.stderr
+    services = json.loads(done.stdout)["services"]
+    assert services["kafka"]["image"] == "local/kafka_image"
+    assert services["postgres"]["image"] == "local/postgres_image"
+    assert services["watcher"]["build"]["args"] == {"BASE": "local/python_image"}
+    for name in SERVICES:
+        assert services[name]["image"] == "gpuledger:local"
+        assert services[name]["environment"]["GPULEDGER_LOG_URL"].endswith("/gpuledger.blue")
 
 
-def _works(words: list[str]) -> bool:
-    if shutil.which(words[0]) is None:
-        return False
-    return subprocess.run([*words, "version"], capture_output=True, check=False).returncode == 0
+def test_one_service_builds_the_image_of_all(compose: dict[str, Any]) -> None:
+    """With a build each, Compose builds and stores the same image four times over."""
+    assert [name for name, service in compose["services"].items() if "build" in service] == ["watcher"]
+
+
+def test_what_the_image_leaves_out_is_what_no_requirement_leads_to() -> None:
+    """The image is made from the lock of development, so what only builds and tests must go; nothing else may."""
+    command = [sys.executable, str(ROOT / "deploy" / "unneeded.py")]
+    left_out = set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed, development = (
+        {re.split(r"[^\w-]", item)[0] for item in items}
+        for items in (project["project"]["dependencies"], project["dependency-groups"]["dev"])
+    )
+    assert development | {"pip"} <= left_out
+    assert left_out.isdisjoint(needed | {"gpuledger"})
