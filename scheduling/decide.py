@@ -44,7 +44,8 @@ def decide(fold: Fold, time_ms: int, chain: str, batch: int, stuck: Sequence[str
     result = cycle.run(model, now, _memo(fold), PLACEMENTS_MAX)
     if stuck:
         told = {"event_type": "Warning", "event_reason": STUCK_REASON, "event_message": STUCK_TEXT}
-        books = {key: result.groups[key].model_copy(update=told) for key in stuck if key in result.groups}
+        found = {key: result.groups.get(key, model.groups[key].book) for key in stuck if key in model.groups}
+        books = {key: book.model_copy(update=told) for key, book in found.items()}
         result = replace(result, groups={**result.groups, **books})
     content = _Difference(model, result, now).content()
     if not content:

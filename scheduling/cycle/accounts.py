@@ -8,16 +8,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol
 
 from scheduling import resources
 from scheduling.cycle.job import COMPLETED, INQUEUE, RUNNING, Job, Sums, Task
-from scheduling.cycle.session import Session
 from scheduling.cycle.traits import OWN_GATE
+from scheduling.devices.environment import DeviceEnv
 from scheduling.objects import Queue
 from scheduling.resources import CPU, MEMORY, PODS, Vector
 from scheduling.status import ALLOC, TaskStatus
 
+if TYPE_CHECKING:
+    from scheduling.cycle.session import Session
+    from scheduling.cycle.standing import Standing
+
 Limits = Mapping[str, int] | Mapping[str, Fraction]
+
+
+class Basis(Protocol):
+    """What amounts are charged by: the device environment, and whether as the reference does (Q-21)."""
+
+    @property
+    def env(self) -> DeviceEnv: ...
+
+    @property
+    def raw(self) -> bool: ...
 
 
 @dataclass
@@ -72,42 +87,22 @@ class Accounts:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        guarantees = resources.total(guarantee_of(queue) for queue in session.model.queues.values())
+        standing = session.standing
+        _count_percentages(session)
         self.of: dict[str, Account] = {}
-        for name in sorted(session.queues):
-            queue = session.queues[name]
-            capability, guarantee = capability_of(queue), guarantee_of(queue)
-            limit = real_capability(session.total, guarantees, capability, guarantee)
-            self.of[name] = Account(queue, capability, guarantee, limit)
-        self._largest: int | None = None
-        for job in session.jobs.values():
-            self._enter(job)
-
-    def _enter(self, job: Job) -> None:
-        account = self.of[job.queue.name]
-        sums = sums_of(self._session, job)
-        for total, vector in (
-            (account.allocated, sums.charged),
-            (account.request, sums.charged),
-            (account.held, sums.held),
-            (account.inqueue, sums.reserved),
-            (account.elastic, sums.elastic),
-        ):
-            _add(total, vector)
-        if job.pending:
-            for task in job.tasks:
-                if task.status is TaskStatus.PENDING and not task.traits.refused:
-                    _add(account.request, self._wish(task))
-
-    def _wish(self, task: Task) -> Vector:
-        """Return what a pending task may come to hold: memory that depends on the card counts as the largest (Q-21)."""
-        demand = task.traits.demand
-        if self._session.raw or all(item.percentage is None for item in demand.requests):
-            return task.traits.asked
-        if self._largest is None:
-            views = (self._session.views[name] for name in self._session.names)
-            self._largest = max((card.spec.memory for view in views for card in view.devices.cards), default=0)
-        return demand.requested_at_most(self._session.env, self._largest)
+        for name, (queue, capability, guarantee, limit) in _limits(session).items():
+            sums = standing.totals[name]
+            self.of[name] = Account(
+                queue,
+                capability,
+                guarantee,
+                limit,
+                allocated=dict(sums.charged),
+                held=dict(sums.held),
+                request=dict(sums.request),
+                inqueue=dict(sums.reserved),
+                elastic=dict(sums.elastic),
+            )
 
     def counts(self, account: Account, name: str) -> bool:
         """Tell whether a resource matters to a queue: a scalar that no node has does if it is limited (Q-10a)."""
@@ -118,17 +113,60 @@ class Accounts:
         return {name: value for name, value in requested.items() if self.counts(account, name)}
 
 
+def _limits(session: Session) -> dict[str, tuple[Queue, Vector, Vector, Vector]]:
+    """Return capability, guarantee and real capability (Q-9) of all queues that own a PodGroup, by name."""
+    standing = session.standing
+    guarantees = resources.total(guarantee_of(queue) for queue in session.model.queues.values() if queue.guarantee)
+    if standing.limits_of != (session.total, guarantees):
+        standing.limits, standing.limits_of = {}, (session.total, guarantees)
+    found = {}
+    for name in sorted(session.queues):
+        queue, known = session.queues[name], standing.limits.get(name)
+        if known is None or known[0] is not queue:
+            capability, guarantee = capability_of(queue), guarantee_of(queue)
+            limit = real_capability(session.total, guarantees, capability, guarantee)
+            known = standing.limits[name] = (queue, capability, guarantee, limit)
+        found[name] = known
+    return found
+
+
+def _count_percentages(session: Session) -> None:
+    """Count requests in percent of a card with the largest card that there is (Q-21)."""
+    standing = session.standing
+    largest = session.memo.largest_card(session.views) if standing.in_percent else standing.largest
+    if largest != standing.largest:
+        standing.largest = largest
+        for key in standing.in_percent:
+            standing.wishes(standing.jobs[key], wished(standing, standing.jobs[key]))
+
+
+def wished(standing: Standing, job: Job) -> dict[str, int]:
+    """Return what a job's pending tasks may come to hold: memory that depends on the card counts as the largest."""
+    total: dict[str, int] = {}
+    if not job.pending:
+        return total
+    for task in job.tasks:
+        if task.status is TaskStatus.PENDING and not task.traits.refused:
+            demand = task.traits.demand
+            if standing.raw or all(item.percentage is None for item in demand.requests):
+                _add(total, task.traits.asked)
+            else:
+                standing.in_percent.add(job.key)
+                _add(total, demand.requested_at_most(standing.env, standing.largest))
+    return total
+
+
 def _add(total: dict[str, int], more: Vector) -> None:
     for name, value in more.items():
         total[name] = total.get(name, 0) + value
 
 
-def sums_of(session: Session, job: Job) -> Sums:
+def sums_of(basis: Basis, job: Job) -> Sums:
     """Return what a job adds up to in the snapshot: worked out when it is first asked for, before any trial."""
     if job.sums is None:
         placed = [task for task in job.tasks if task.status in ALLOC]
         charged = resources.total(task.charge for task in placed)
-        least = min_resources(session, job)
+        least = min_resources(basis, job)
         job.sums = Sums(
             charged=charged,
             held=resources.total(task.held for task in placed),
@@ -146,7 +184,7 @@ def change(account: Account, task: Task, by: int) -> None:
             total[name] = total.get(name, 0) + by * value
 
 
-def min_resources(session: Session, job: Job) -> dict[str, int] | None:
+def min_resources(basis: Basis, job: Job) -> dict[str, int] | None:
     """Return a job's minResources as the rules use it, None if it has none.
 
     The percentage name is no matter (Q-10a). For an automatic PodGroup vGPU memory and cores are minMember × what its
@@ -155,9 +193,9 @@ def min_resources(session: Session, job: Job) -> dict[str, int] | None:
     written = job.group.min_resources
     if written is None:
         return None
-    env = session.env
+    env = basis.env
     least = {name: value for name, value in resources.vector(written).items() if name != env.percentage_name}
-    if session.raw or not job.group.automatic or not job.tasks:
+    if basis.raw or not job.group.automatic or not job.tasks:
         return least
     first = min(job.tasks, key=lambda task: (bool(task.traits.refused), task.status is not TaskStatus.PENDING))
     for name in (env.memory_name, env.cores_name):

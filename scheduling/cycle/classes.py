@@ -205,6 +205,11 @@ class PodClass:
         assert isinstance(misfit, Misfit), f"node {self.names[index]} refuses the class"
         return refused_by_devices(misfit)
 
+    @property
+    def nowhere(self) -> bool:
+        """Whether no node takes the class, neither now nor later."""
+        return not self._waiting and not bool((self._now != _NONE).any())
+
     def no_node(self) -> NoNode:
         """Return why no node takes the class."""
         if self._summary is None:

@@ -65,14 +65,13 @@ class Details:
 
 
 def groups(session: Session, details: Details) -> dict[str, GroupBook]:
-    """Return the book of every PodGroup."""
+    """Return the book of every PodGroup that was looked at."""
     found = {}
-    for key in sorted(session.model.groups):
+    for key in session.looked_at():
         job = session.jobs.get(key)
         if job is None:
-            found[key] = _left_out(session.model.groups[key])
-        elif job.settled and not job.touched:
-            found[key] = job.book
+            if key in session.model.groups:
+                found[key] = _left_out(session.model.groups[key])
         elif not job.deferred:
             found[key] = _book(session, job, details)
     return found
@@ -189,20 +188,19 @@ def _event(job: Job, phase: str, details: Details) -> tuple[str, str, str]:
 
 
 def pods(session: Session, details: Details) -> dict[str, PodBook]:
-    """Return the book of every waiting pod of ours that belongs to a PodGroup."""
+    """Return the book of every waiting pod of ours that belongs to a PodGroup that was looked at."""
     model = session.model
     found: dict[str, PodBook] = {}
-    for job in session.jobs.values():
-        if job.deferred or (job.settled and not job.touched):
-            continue
-        for task in job.tasks:
-            if task.status in _WAITING:
-                found[task.uid] = _pod_book(task, details)
-    for key in sorted(model.members):
-        if key not in session.jobs:
-            for uid in sorted(model.members[key]):
+    for key in session.looked_at():
+        job = session.jobs.get(key)
+        if job is None:
+            for uid in sorted(model.members.get(key, ())):
                 if model.pods[uid].status is TaskStatus.PENDING:
                     found[uid] = _stray(model, key, model.pods[uid])
+        elif not job.deferred:
+            for task in job.tasks:
+                if task.status in _WAITING:
+                    found[task.uid] = _pod_book(task, details)
     return found
 
 

@@ -28,11 +28,13 @@ class Finder:
         self._session.memo.searches += 1
         nominated = task.pod.nominated_node or task.book.nominated_node
         if nominated:
+            self._note_nodes()
             found = self.only(task, nominated)
             if found.candidates:
                 return found
         if self._by_class(task):
             return self._class(task)
+        self._note_nodes()
         prepared = self._session.prepare(task)
         if prepared:
             nodes = len(self._session.names)
@@ -45,6 +47,13 @@ class Finder:
         if view is None or view.node is None or self._session.prepare(task):
             return Search()
         return self._search(task, iter([node]), 1)
+
+    def _note_nodes(self) -> None:
+        """Take down that what is found may depend on every node."""
+        notes = self._session.notes
+        if notes is not None:
+            notes.lasting = notes.lasting and not self._sampling and self._session.timeless
+            notes.nodes = self._session.nodes_at
 
     # --- one by one ---
 
@@ -112,6 +121,14 @@ class Finder:
             for candidate in candidates:
                 over = self._session.holds(task, candidate.fit.charge) if candidate.fit else None
                 if not over:
+                    self._note_nodes()
                     return Search([candidate])
                 refusal = refusal or over
-        return Search(reason=refusal or explained(self._session, task, known.no_node(), known.refused))
+        if refusal:
+            self._note_nodes()
+            return Search(reason=refusal)
+        nobody = explained(self._session, task, known.no_node(), known.refused)
+        if self._session.notes is not None:
+            assert task.traits.kind is not None, "who is found by class has one"
+            self._session.notes.kinds[task.traits.kind] = task, nobody
+        return Search(reason=nobody)

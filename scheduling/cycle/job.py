@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from events.records import GroupBook, PodBook
 from scheduling.cycle.traits import Traits
@@ -16,6 +17,9 @@ from scheduling.reasons.kinds import Invalid, Reason
 from scheduling.resources import Vector
 from scheduling.state.model import GroupEntry
 from scheduling.status import DONE, READY, SCHED, VALID, TaskStatus
+
+if TYPE_CHECKING:
+    from scheduling.cycle.resting import Rest
 
 PENDING_PHASE, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
 
@@ -98,8 +102,9 @@ class Job:
     ended before their turn.
 
     Jobs are kept from cycle to cycle while what they follow from is unchanged and nothing was tried with them, that is
-    unless ``touched`` (``cycle.memo``). ``ordered`` ones have their tasks in order; ``settled`` ones are at rest with
-    nothing new to say.
+    unless ``touched`` (``cycle.standing``). ``ordered`` ones have their tasks in order. ``notes`` say what the outcome
+    of its turns in this cycle follows from, ``rest`` what it rests on while it needs no look. ``wished`` is what its
+    pending tasks may come to hold.
     ``passed_over`` is the new count of section 9 row 7, None if it stays.
     """
 
@@ -120,9 +125,11 @@ class Job:
     evicted_ms: int = 0
     passed_over: int | None = None
     ordered: bool = False
-    settled: bool = False
     touched: bool = False
+    notes: Rest | None = None
+    rest: Rest | None = None
     sums: Sums | None = None
+    wished: Vector = field(default_factory=dict)
     ready: int = 0
     valid: int = 0
     scheduled: int = 0
@@ -161,9 +168,10 @@ class Job:
         self.tasks.append(task)
         self._count(task, 1)
 
-    def begin_again(self, entry: GroupEntry, phase: str) -> None:
+    def begin_again(self) -> None:
         """Forget what an earlier cycle made of it; nothing was tried with it."""
-        self.entry, self.phase = entry, phase
+        self.phase = self.book.phase or PENDING_PHASE
+        self.notes = None
         self.turn_failed = self.admitted = self.held_back = self.undone = self.deferred = False
         self.refusal = self.event = self.invalid = self.passed_over = None
         self.evicted_ms = 0

@@ -6,11 +6,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from events.records import GroupBook
 from scheduling import resources
 from scheduling.config.model import SchedulerConfig
 from scheduling.cycle.classes import CHANGES_MAX, CLASSES_MAX, PodClass, class_of, relative
-from scheduling.cycle.job import Job
+from scheduling.cycle.standing import Standing
 from scheduling.cycle.traits import Traits, traits_of
 from scheduling.devices.environment import DeviceEnv
 from scheduling.nodes.cluster import ClusterView
@@ -33,7 +32,8 @@ class Memo:
     nodes were searched.
 
     ``names`` are the nodes that exist, in order, ``places`` where each stands, ``total`` what they have together, and
-    ``relative`` those that are judged in comparison with others.
+    ``relative`` those that are judged in comparison with others. ``moves`` counts the changes of nodes. ``standing``
+    are the jobs; there are none while a cycle is under way, so one that fails leaves nothing half-done behind.
     """
 
     env: DeviceEnv | None = None
@@ -52,13 +52,15 @@ class Memo:
     columns: NodeColumns | None = None
     reasons: Reasons = field(default_factory=Reasons)
     _last_kind: int = 0
-    _kept: dict[str, tuple[object, Job]] = field(default_factory=dict)
+    moves: int = 0
+    _largest: int | None = None
+    standing: Standing | None = None
 
     def begin(self, env: DeviceEnv, config: SchedulerConfig, raw: bool) -> None:
         """Begin a cycle; what rests on another configuration is forgotten."""
         if env is not self.env or config is not self.config or raw != self.raw:
             self.env, self.config, self.raw = env, config, raw
-            self.traits, self._kept = {}, {}
+            self.traits, self.standing, self._largest = {}, None, None
             self._forget_classes()
         if len(self.classes) > CLASSES_MAX or len(self.changed) > CHANGES_MAX:
             self._forget_classes()
@@ -87,6 +89,7 @@ class Memo:
         before = self.cluster.views
         changed = [name for name, view in views.items() if before.get(name) is not view]
         gone = [name for name in before if name not in views] if len(before) != len(views) - len(changed) else []
+        self.moves += len(changed) + len(gone)
         if self.classes:
             self.changed += sorted((*changed, *gone))
         self.cluster.views, self.cluster.others = views, others
@@ -100,9 +103,18 @@ class Memo:
             self._look_at_nodes(views)
         return self.cluster
 
+    def largest_card(self, views: Mapping[str, NodeView]) -> int:
+        """Return the memory of the largest card of all nodes (MiB)."""
+        if self._largest is None:
+            cards = (card.spec.memory for name in self.names for card in views[name].devices.cards)
+            self._largest = max(cards, default=0)
+        return self._largest
+
     def _look_at_nodes(self, views: Mapping[str, NodeView]) -> None:
+        self._largest = None
         names = sorted(name for name, view in views.items() if view.node is not None)
-        self.total = resources.total(views[name].room for name in names)
+        total = resources.total(views[name].room for name in names)
+        self.total = self.total if total == self.total else total
         if names != self.names:
             self.names = names
             self.places = {name: index for index, name in enumerate(names)}
@@ -130,26 +142,6 @@ class Memo:
         if known is None or known.names is not self.names:
             known = self.classes[kind] = PodClass(self.names, self.reasons)
         return known
-
-    def known(self, key: str, seen: object) -> Job | None:
-        """Return a job as an earlier cycle left it, if what it follows from is still the same."""
-        known = self._kept.get(key)
-        return known[1] if known is not None and not known[1].touched and known[0] == seen else None
-
-    def watch(self, job: Job, seen: object) -> None:
-        """Remember what a new job follows from."""
-        self._kept[job.key] = (seen, job)
-
-    def end(self, books: Mapping[str, GroupBook], jobs: Mapping[str, Job]) -> None:
-        """End a cycle: keep the jobs that nothing was tried with.
-
-        Those at rest of which it says what was said before need no look at all in the next one.
-        """
-        for key in [key for key, (_, job) in self._kept.items() if job.touched or jobs.get(key) is not job]:
-            del self._kept[key]
-        for job in jobs.values():
-            if not job.settled and job.at_rest and not job.touched and not job.admitted:
-                job.settled = job.phase == job.book.phase and books.get(job.key) == job.book
 
     def _forget_classes(self) -> None:
         self.classes, self.changed, self.columns = {}, [], None

@@ -7,18 +7,21 @@ first, of one type for all that it orders.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
+from scheduling import resources
 from scheduling.config.model import PluginOption
 from scheduling.nodes.view import NodeView
 from scheduling.objects import Queue
 from scheduling.reasons.kinds import Invalid, QueueReason, Refused
-from scheduling.resources import Vector
+from scheduling.resources import PODS, Vector
 
 if TYPE_CHECKING:
     from scheduling.cycle.job import Job, Task
+    from scheduling.cycle.resting import Gate
     from scheduling.cycle.session import Session
     from scheduling.nodes.columns import Codes, Integers, NodeColumns, Where
 
@@ -67,6 +70,8 @@ class Plugin:
     by_class = True
     #: Whether its naming of victims counts down what is left, so that it must be asked last, in order (PG-11a).
     counts_down = False
+    #: Whether its answers about nodes stay the same whatever time it is.
+    timeless = True
 
     def __init__(self, session: Session, option: PluginOption) -> None:
         self.session = session
@@ -170,6 +175,36 @@ class Plugin:
     def victims(self) -> list[Task]:
         """Tasks that must go whoever needs the room (tdm, rescheduling)."""
         return []
+
+    # --- jobs that rest (cycle.resting) ---
+
+    def blocked(self, queue: str) -> object:
+        """Why nothing is scheduled in a queue, whatever has room; it changes with nothing that is tried."""
+        return None
+
+    def over(self, gate: Gate, asked: Vector, room: Callable[[str], int | Fraction]) -> list[str]:
+        """Return the dimensions in which a request is more than there is room for (R-5): strict, without ``pods``.
+
+        It is taken down up to which amounts there was room.
+        """
+        notes, found = self.session.notes, []
+        for name, amount in asked.items():
+            if amount <= 0 or name == PODS:
+                continue
+            fits = amount <= room(name)
+            if not fits:
+                found.append(name)
+            if notes is not None:
+                notes.note(gate, name, amount, fits)
+        return resources.ordered(found) if len(found) > 1 else found
+
+    def room(self, what: str, queue: str) -> Callable[[str], int | Fraction]:
+        """How much room there is for one more of what it has noted (``Rest.note``), by the resource's name."""
+        raise NotImplementedError
+
+    def until(self, job: Job) -> int | None:
+        """When its answers about a job that does not change may change by time alone (Unix milliseconds)."""
+        return None
 
     def allocated(self, task: Task) -> None:
         """A task was placed or promised: ``task.charge`` is what it holds."""

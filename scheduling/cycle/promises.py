@@ -24,7 +24,7 @@ def restore(session: Session) -> None:
         held = _held(session, task, promise)
         placement = Placement(promise.node, promise.allocation, promise.gpu_index, held=held)
         session.put(task, TaskStatus.PIPELINED, placement)
-        task.promised = True
+        session.promise(task)
 
 
 def _held(session: Session, task: Task, promise: Promise) -> Vector:
@@ -51,8 +51,7 @@ def drop_all(session: Session, job: Job) -> None:
 
 def drop_hopeless(session: Session) -> None:
     """After the actions: take back what was promised to gangs that cannot become ready with it."""
-    jobs = {task.job.key: task.job for task in session.tasks.values() if task.promised}
-    for job in jobs.values():
+    for job in session.promised_jobs():
         if not session.ready(job) and not session.pipelined(job):
             drop_all(session, job)
 
@@ -63,7 +62,7 @@ def standing(session: Session) -> list[Promise]:
     A binding that is on its way may still be overtaken or refused, and then the place is there as before.
     """
     known = [uid for uid in session.model.promises if uid in session.tasks]
-    new = sorted(uid for uid, task in session.tasks.items() if task.promised and uid not in session.model.promises)
+    new = sorted(uid for uid, task in session.promised.items() if task.promised and uid not in session.model.promises)
     found = (_promise(session, session.tasks[uid]) for uid in (*known, *new))
     return [promise for promise in found if promise is not None]
 

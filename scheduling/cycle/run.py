@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduling.config.parse import default_config
-from scheduling.cycle import close, promises, snapshot, undo
+from scheduling.cycle import close, promises, rest, snapshot, undo
 from scheduling.cycle.actions import ACTIONS
 from scheduling.cycle.eviction.leaving import evict_leaving
 from scheduling.cycle.memo import Memo
@@ -27,16 +27,17 @@ def run(model: Model, time_ms: int, memo: Memo | None = None, placements_max: in
     memo.forget(model.pods)
     session = acted(model, time_ms, memo, placements_max)
     details = close.Details(session)
-    groups = close.groups(session, details)
-    memo.end(groups, session.jobs)
-    return CycleResult(
+    result = CycleResult(
         gangs=session.gangs,
         evictions=session.evictions,
-        groups=groups,
+        groups=close.groups(session, details),
         pods=close.pods(session, details),
         promises=promises.standing(session),
         search_start=session.search_start,
     )
+    rest.lay(session, result)
+    memo.standing = session.standing
+    return result
 
 
 def acted(model: Model, time_ms: int, memo: Memo, placements_max: int | None = None, explains: str = "") -> Session:
@@ -45,7 +46,9 @@ def acted(model: Model, time_ms: int, memo: Memo, placements_max: int | None = N
     Of the tasks of the PodGroup that it ``explains``, the answer of every node is kept.
     """
     config = model.config or _DEFAULT
-    session = Session(model, config, snapshot.take(model, config, memo), time_ms, memo, placements_max, explains)
+    session = Session(
+        model, config, snapshot.take(model, config, memo, time_ms), time_ms, memo, placements_max, explains
+    )
     session.open(PLUGINS)
     promises.restore(session)
     undo.undo_hopeless(session)

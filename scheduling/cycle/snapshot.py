@@ -1,19 +1,18 @@
 """The jobs, tasks and queues of one cycle, out of the folded state (scheduling/AL-1, PG-3, AS-1, AS-2).
 
 Left out are PodGroups whose Queue does not exist and pods whose PodGroup does not exist; the close of the cycle says
-so on them (PG-3a, PG-3b).
+so on them (PG-3a, PG-3b). Only jobs that changed are made anew, the others stand as they were (``cycle.standing``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
 from scheduling.config.model import SchedulerConfig
+from scheduling.cycle.accounts import sums_of, wished
 from scheduling.cycle.job import PENDING_PHASE, Job, Task
 from scheduling.cycle.memo import Memo
+from scheduling.cycle.standing import Standing
 from scheduling.cycle.traits import Traits, charged
-from scheduling.objects import PriorityClass, Queue
+from scheduling.objects import PriorityClass
 from scheduling.resources import Vector
 from scheduling.state.model import GroupEntry, Model, PodEntry
 from scheduling.status import TERMINAL, TaskStatus
@@ -23,59 +22,42 @@ _QUEUE_PLUGINS = ("proportion", "capacity")
 _ACCOUNTING = "queue.vgpuAccounting"
 
 
-@dataclass
-class Snapshot:
-    """Jobs by PodGroup key, in key order; the queues that they are in; all their tasks by pod uid."""
-
-    jobs: dict[str, Job] = field(default_factory=dict)
-    queues: dict[str, Queue] = field(default_factory=dict)
-    tasks: dict[str, Task] = field(default_factory=dict)
-
-
 def raw_accounting(config: SchedulerConfig) -> bool:
     """Tell whether queues are charged as the reference does (Q-21, ``queue.vgpuAccounting: raw``)."""
     options = (config.plugin(name) for name in _QUEUE_PLUGINS)
     return any(option is not None and option.arguments.get(_ACCOUNTING) == "raw" for option in options)
 
 
-def take(model: Model, config: SchedulerConfig, memo: Memo) -> Snapshot:
-    """Return the snapshot of a state."""
-    snapshot = Snapshot()
+def take(model: Model, config: SchedulerConfig, memo: Memo, time_ms: int = 0) -> Standing:
+    """Return the jobs of a state. The memo has them again once the cycle is over (``Memo.standing``)."""
     memo.begin(model.env, config, raw_accounting(config))
+    standing, memo.standing = memo.standing, None
+    changed = standing.begin(model, time_ms) if standing is not None else None
+    if standing is None or changed is None:
+        standing = Standing(model.env, memo.raw)
+        changed = standing.begin_anew(model, time_ms)
+    for key in standing.active - changed:
+        if key in standing.jobs:
+            standing.jobs[key].begin_again()
     default_class = _default_class(model)
-    for key in sorted(model.groups):
-        entry = model.groups[key]
-        queue = model.queues.get(entry.group.queue)
-        if queue is None:
-            continue
-        members = [model.pods[uid] for uid in sorted(model.members.get(key, ()))]
-        priority = _priority(model, entry, default_class)
-        seen = _seen(model, entry, queue, priority, members)
-        job = memo.known(key, seen)
-        if job is None:
-            job = Job(key, entry, queue, priority, entry.book.phase or PENDING_PHASE)
-            for member in members:
-                job.add(_task(model, job, member, memo))
-            memo.watch(job, seen)
-        elif job.settled:
-            job.entry = entry
-        else:
-            job.begin_again(entry, entry.book.phase or PENDING_PHASE)
-        snapshot.tasks.update((task.uid, task) for task in job.tasks)
-        snapshot.jobs[key] = job
-        snapshot.queues.setdefault(queue.name, queue)
-    return snapshot
+    for key in sorted(changed):
+        standing.remove(key)
+        _look(model, standing, key, default_class, memo)
+    return standing
 
 
-def _seen(model: Model, entry: GroupEntry, queue: Queue, priority: int, members: Sequence[PodEntry]) -> list[object]:
-    """Return what a job follows from: the group, its pods as observed and decided, the cards of their nodes."""
-    seen: list[object] = [entry.group, entry.book, entry.attempts, queue, priority]
-    for member in members:
-        node = member.node
-        view = model.nodes.get(node) if node else None
-        cards = view.devices.registration if view else None
-        seen += (member.pod, member.placement, member.evicting, member.lost, member.book, cards)
-    return seen
+def _look(model: Model, standing: Standing, key: str, default: PriorityClass | None, memo: Memo) -> None:
+    """Make the job of a PodGroup, if it has one."""
+    entry = model.groups.get(key)
+    queue = model.queues.get(entry.group.queue) if entry else None
+    if entry is None or queue is None:
+        standing.without(model, key, entry.group.queue if entry else None)
+        return
+    job = Job(key, entry, queue, _priority(model, entry, default), entry.book.phase or PENDING_PHASE)
+    for uid in sorted(model.members.get(key, ())):
+        job.add(_task(model, job, model.pods[uid], memo))
+    sums_of(standing, job)
+    standing.add(job, wished(standing, job))
 
 
 def _default_class(model: Model) -> PriorityClass | None:

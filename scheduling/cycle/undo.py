@@ -22,16 +22,21 @@ _ON_NODES = (TaskStatus.BOUND, TaskStatus.RUNNING)
 
 def undo_hopeless(session: Session) -> None:
     """Before the actions: undo what was refused too often."""
-    for job in session.jobs.values():
+    for job in _attempted(session):
         if job.entry.attempts >= ATTEMPTS_MAX and _incomplete(job):
             _undo(session, job)
 
 
 def undo_stuck(session: Session) -> None:
     """After the actions: undo what was refused and finds no place for its missing members."""
-    for job in session.jobs.values():
+    for job in _attempted(session):
         if job.turn_failed and not job.undone and _incomplete(job) and not session.invalid(job):
             _undo(session, job)
+
+
+def _attempted(session: Session) -> list[Job]:
+    """Return the jobs with refused bindings, in key order."""
+    return [session.jobs[key] for key in sorted(session.standing.attempted)]
 
 
 def _incomplete(job: Job) -> bool:

@@ -174,7 +174,8 @@ class Evicted:
 class CycleResult:
     """What one cycle found: the whole answer, not only what is new (``scheduling.decide`` takes the difference).
 
-    ``groups`` and ``pods`` hold the book of every PodGroup (by key) and every waiting pod of ours (by uid).
+    ``groups`` and ``pods`` hold the books of PodGroups (by key) and waiting pods of ours (by uid) that were looked at;
+    of all others it says what is said already. A cycle without memory looks at every one.
     """
 
     gangs: list[Gang] = field(default_factory=list)

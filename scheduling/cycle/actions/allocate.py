@@ -19,9 +19,9 @@ from scheduling.cycle.finder import Finder
 from scheduling.cycle.fitting import choose, placement_of
 from scheduling.cycle.job import PENDING_PHASE, Job, Task
 from scheduling.cycle.plugins import PLUGINS
+from scheduling.cycle.resting import INSIDE, Line
 from scheduling.cycle.session import Session
 from scheduling.cycle.statement import Statement
-from scheduling.objects import Queue
 from scheduling.reasons.kinds import NoNode, RoleSkipped
 from scheduling.status import TaskStatus
 
@@ -31,7 +31,7 @@ NAME = "allocate"
 def execute(session: Session) -> None:
     """Run the action."""
     if "enqueue" not in session.config.actions:
-        for job in session.jobs.values():
+        for job in list(session.active.values()):
             if job.phase == PENDING_PHASE:
                 session.admit(job)
     allocation = Allocation(session)
@@ -62,7 +62,7 @@ class Allocation:
         self._tasks: dict[str, deque[Task]] = {}
         self._ranks: list[tuple[tuple[Any, ...], str]] | None = None
         self.reserved: set[str] = set()
-        self._queues: dict[str, list[tuple[tuple[Any, ...], Job]]] = {}
+        self._queues: dict[str, Line] = {}
         self._cached = session.argument(NAME, "predicateErrorCacheEnable", True)
 
     def takes_part(self, job: Job) -> bool:
@@ -79,24 +79,34 @@ class Allocation:
     # --- the loop over queues and jobs (AL-6) ---
 
     def run(self) -> None:
-        for job in self.session.jobs.values():
+        for name, bench in self.session.standing.benches[INSIDE].items():
+            self._queues[name] = Line(self.session, bench)
+        for job in self.session.active.values():
             if job.key not in self.reserved and may_be_placed(self.session, job):
-                self._tasks[job.key] = deque(job.waiting())
                 self._push(job)
         while self._queues and not self.session.full:
             name = self._best_queue()
-            queue = self.session.queues[name]
-            if self.session.overused(queue) and not self._drop(queue):
+            line, overused = self._queues[name], self.session.overused(self.session.queues[name])
+            line.look(overused)
+            if overused:
+                self._drop(line)
+            found = line.pop(overused)
+            if not line:
                 del self._queues[name]
-                continue
-            _, job = heapq.heappop(self._queues[name])
-            if not self._queues[name]:
-                del self._queues[name]
-            if self._turn(job) and self._tasks[job.key]:
-                self._push(job)
-        for heap in self._queues.values():
-            for _, job in heap:
-                job.deferred = True
+            if found is not None and self._noted(found, overused) and self._tasks[found.key]:
+                self._push(found)
+        for line in self._queues.values():
+            for _, job in line.jobs:
+                job.deferred = job.rest is None
+
+    def _noted(self, job: Job, overused: bool) -> bool:
+        """Give a job its turn, and take down what the outcome follows from."""
+        if job.key not in self._tasks:
+            self._tasks[job.key] = deque(job.waiting())
+        self.session.take_down(job).overused = overused
+        again = self._turn(job)
+        self.session.notes = None
+        return again
 
     def _best_queue(self) -> str:
         """Return the first queue that has jobs. Shares move only where something stays placed (``_end``)."""
@@ -112,24 +122,29 @@ class Allocation:
         return ranks[0][1]
 
     def _push(self, job: Job) -> None:
-        heapq.heappush(self._queues.setdefault(job.queue.name, []), (self.session.job_order(job), job))
+        line = self._queues.get(job.queue.name)
+        if line is None:
+            line = self._queues[job.queue.name] = Line(self.session, None)
+        line.push(self.session.job_order(job), job)
 
-    def _drop(self, queue: Queue) -> bool:
-        """Drop the jobs of an overused queue (Q-16), each task with the queue's text (Q-24a); tell whether any is left.
+    def _drop(self, line: Line) -> None:
+        """Drop the jobs of an overused queue (Q-16), each task with the queue's text (Q-24a).
 
         A task that asks for nothing the queue limits is no matter for it (Q-10a) and goes on to the nodes.
         """
         left = []
-        for order, job in self._queues[queue.name]:
-            for task in self._tasks[job.key]:
+        for order, job in line.everyone(overused=True):
+            tasks = self._tasks.setdefault(job.key, deque(job.waiting()))
+            self.session.take_down(job).overused = True
+            for task in tasks:
                 task.reason = self.session.allocatable(task)
-            if all(task.reason for task in self._tasks[job.key]):
+            self.session.notes = None
+            if all(task.reason for task in tasks):
                 job.turn_failed = True
             else:
                 left.append((order, job))
         heapq.heapify(left)
-        self._queues[queue.name] = left
-        return bool(left)
+        line.jobs = left
 
     # --- one job's turn (AL-7 to AL-9) ---
 
@@ -213,8 +228,7 @@ class Allocation:
 
     def keep_promises(self) -> None:
         """Give promised places to whom they were promised, before all others; what cannot be kept is dropped."""
-        jobs = {task.job.key: task.job for task in self.session.tasks.values() if task.promised}
-        for job in in_order(jobs.values(), self.session):
+        for job in in_order(self.session.promised_jobs(), self.session):
             if job.phase == PENDING_PHASE or job.undone or self.session.invalid(job):
                 promises.drop_all(self.session, job)
             else:

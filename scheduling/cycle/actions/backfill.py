@@ -15,8 +15,8 @@ NAME = "backfill"
 def execute(session: Session) -> None:
     """Place every best-effort task that fits somewhere; one that does not stops nobody."""
     queues: dict[str, list[Job]] = {}
-    for job in session.jobs.values():
-        if job.phase == PENDING_PHASE or job.undone or not job.pending or not _tasks(job):
+    for job in session.active.values():
+        if job.phase == PENDING_PHASE or job.undone or not job.pending or not tasks_of(job):
             continue
         job.invalid = session.invalid(job)
         if not job.invalid and not session.closed(job.queue):
@@ -24,14 +24,15 @@ def execute(session: Session) -> None:
     for name in sorted(queues, key=lambda name: session.queue_order(session.queues[name])):
         for job in sorted(queues[name], key=session.job_order):
             finder = Finder(session, NAME)
-            for task in _tasks(job):
+            for task in tasks_of(job):
                 if session.full:
                     job.deferred = True
                     break
                 _place(session, finder, job, task)
 
 
-def _tasks(job: Job) -> list[Task]:
+def tasks_of(job: Job) -> list[Task]:
+    """Return the best-effort tasks of a job that wait."""
     return [
         task
         for task in job.tasks

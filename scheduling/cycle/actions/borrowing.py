@@ -28,10 +28,10 @@ def borrow(allocation: Allocation) -> None:
     lender = session.plugin("proportion")
     if not isinstance(lender, ProportionPlugin) or not lender.lends or session.gangs or session.evictions:
         return
-    if any(job.pipelined for job in session.jobs.values()):
+    if any(job.pipelined for job in session.active.values()):
         return
     kept_out: dict[str, list[Job]] = {}
-    for job in session.jobs.values():
+    for job in session.active.values():
         if job.turn_failed and any(_kept_out(task) for task in job.tasks):
             kept_out.setdefault(job.queue.name, []).append(job)
     for name in sorted(kept_out, key=lambda name: session.queue_order(session.queues[name])):

@@ -9,31 +9,54 @@ from __future__ import annotations
 from scheduling.config.arguments import duration
 from scheduling.cycle.accounts import min_resources, reserves_nothing
 from scheduling.cycle.job import INQUEUE, PENDING_PHASE, Job
+from scheduling.cycle.resting import OUTSIDE, Line
 from scheduling.cycle.session import Session
 from scheduling.reasons.causes import Cause
 from scheduling.reasons.kinds import ReservationReleased
 from scheduling.status import ALLOC
 
+NAME = "enqueue"
 _TIMEOUT, _TIMEOUT_TEXT = 600_000, "10m"
 _ARGUMENT = "inqueue-timeout"
 
 
 def execute(session: Session) -> None:
     """Judge every Pending job."""
-    arguments = session.config.action_arguments.get("enqueue", {})
+    timeout_ms, told = _timeout(session)
+    if timeout_ms:
+        for job in session.active.values():
+            _release(session, job, timeout_ms, told)
+    lines = {name: Line(session, bench) for name, bench in session.standing.benches[OUTSIDE].items()}
+    for job in session.active.values():
+        if job.phase == PENDING_PHASE and not job.held_back:
+            line = lines.get(job.queue.name)
+            if line is None:
+                line = lines[job.queue.name] = Line(session, None)
+            line.push(session.job_order(job), job)
+    for name in sorted(lines, key=lambda name: session.queue_order(session.queues[name])):
+        line = lines[name]
+        while line:
+            line.look()
+            found = line.pop()
+            if found is not None:
+                session.take_down(found)
+                _judge(session, found)
+                session.notes = None
+
+
+def until(session: Session, job: Job) -> int | None:
+    """Return when a job is judged otherwise by time alone (PG-4a), in Unix milliseconds."""
+    timeout_ms, _ = _timeout(session)
+    since = job.book.phase_since_ms
+    return since + timeout_ms if timeout_ms and since and since + timeout_ms > session.time_ms else None
+
+
+def _timeout(session: Session) -> tuple[int, ReservationReleased]:
+    """Return how long a reservation without tasks is kept, in milliseconds (0: for ever), and what is said then."""
+    arguments = session.config.action_arguments.get(NAME, {})
     timeout_ms = duration(arguments, _ARGUMENT, _TIMEOUT)
     written = arguments.get(_ARGUMENT)
-    told = ReservationReleased(written if isinstance(written, str) and timeout_ms else _TIMEOUT_TEXT)
-    if timeout_ms:
-        for job in session.jobs.values():
-            _release(session, job, timeout_ms, told)
-    waiting: dict[str, list[Job]] = {}
-    for job in session.jobs.values():
-        if job.phase == PENDING_PHASE and not job.held_back:
-            waiting.setdefault(job.queue.name, []).append(job)
-    for name in sorted(waiting, key=lambda name: session.queue_order(session.queues[name])):
-        for job in sorted(waiting[name], key=session.job_order):
-            _judge(session, job)
+    return timeout_ms, ReservationReleased(written if isinstance(written, str) and timeout_ms else _TIMEOUT_TEXT)
 
 
 def _release(session: Session, job: Job, timeout_ms: int, told: ReservationReleased) -> None:

@@ -34,7 +34,7 @@ def _make_room(rules: Rules, job: Job) -> None:
         return task.traits.preemptable and not any(plugin.spares(asker, task) for plugin in vetoes)
 
     bundles: list[Bundle] = []
-    for other in session.jobs.values():
+    for other in session.standing.in_key_order():
         if other.queue.name == job.queue.name and other.priority < job.priority:
             bundles += bundles_of(other, may_go, whole)
     if bundles:

@@ -40,7 +40,7 @@ def _make_room(rules: Rules, job: Job) -> None:
         return _exceeding(session, asker, bundle)
 
     bundles: list[Bundle] = []
-    for other in session.jobs.values():
+    for other in session.standing.in_key_order():
         if other.queue.name != job.queue.name and other.queue.reclaimable:
             bundles += bundles_of(other, may_go, whole)
     if bundles:

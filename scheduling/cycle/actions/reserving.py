@@ -64,7 +64,7 @@ class Reservations:
     def _find_heads(self) -> list[Job]:
         """Return the first job of each queue, in the order of the queues."""
         first: dict[str, Job] = {}
-        for job in self._session.jobs.values():
+        for job in self._session.active.values():
             if not self._allocation.takes_part(job) or job.filled:
                 continue
             known = first.get(job.queue.name)

@@ -15,7 +15,7 @@ _NEVER = "Never"
 def needy_jobs(session: Session) -> dict[str, list[Job]]:
     """Return the starving, valid jobs that are not Pending and had their turn in this cycle, in order, by queue."""
     found: dict[str, list[Job]] = {}
-    for job in session.jobs.values():
+    for job in session.active.values():
         if job.phase == PENDING_PHASE or job.undone or job.deferred or not seekers(job):
             continue
         if session.starving(job) and not session.closed(job.queue) and not session.invalid(job):

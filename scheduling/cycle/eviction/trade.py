@@ -166,7 +166,7 @@ class Trade:
             self._statement.discard()
             return False
         for task in self._statement.places:
-            task.promised = True
+            self._session.promise(task)
         self._job.turn_failed = False
         self._rules.failed.clear()
         self._statement.explain(self._told)
@@ -219,5 +219,5 @@ def by_node(session: Session, tasks: Iterable[Task]) -> dict[str, list[Task]]:
 
 def tasks_of(session: Session) -> Iterator[Task]:
     """Visit all tasks, in the order of their jobs' keys."""
-    for job in session.jobs.values():
+    for job in session.standing.in_key_order():
         yield from job.tasks

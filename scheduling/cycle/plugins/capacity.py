@@ -42,16 +42,16 @@ class CapacityPlugin(QueuePlugin):
     def chain(self, queue: str) -> Sequence[Account]:
         return self._chains.get(queue) or (self.account(queue),)
 
-    def _blocked(self, queue: str) -> OverCommitted | None:
+    def blocked(self, queue: str) -> OverCommitted | None:
         """Return why nothing is scheduled in a queue: one above it is over-committed; None if none is."""
         found = (self._overcommitted.get(account.queue.name) for account in self.chain(queue))
         return next((reason for reason in found if reason), None)
 
     def allocatable(self, task: Task) -> QueueReason | None:
-        return self._blocked(task.job.queue.name) or super().allocatable(task)
+        return self.blocked(task.job.queue.name) or super().allocatable(task)
 
     def enqueueable(self, job: Job) -> Vote:
-        blocked = self._blocked(job.queue.name)
+        blocked = self.blocked(job.queue.name)
         if blocked:
             job.refusal = blocked
             return Vote.NO
@@ -78,7 +78,7 @@ class CapacityPlugin(QueuePlugin):
         account = self.account(queue.name)
         asked = self.accounts.matters(account, task.traits.asked)
         future = resources.add(account.allocated, asked)
-        if self._blocked(queue.name) or over(future, account.limit, asked):
+        if self.blocked(queue.name) or over(future, account.limit, asked):
             return False
         return any(future[name] <= account.deserved[name] for name in _requested(account, asked))
 

@@ -25,8 +25,13 @@ class DrfPlugin(Plugin):
         self._total = {name: value for name, value in self.session.total.items() if value > 0}
         self._held: dict[str, dict[str, int]] = {}
         self._shares: dict[str, Fraction] = {}
-        for job in self.session.jobs.values():
-            self._held[job.key] = dict(sums_of(self.session, job).requested)
+
+    def _of(self, job: Job) -> dict[str, int]:
+        """Return what a job has."""
+        found = self._held.get(job.key)
+        if found is None:
+            found = self._held[job.key] = dict(sums_of(self.session, job).requested)
+        return found
 
     def job_key(self, job: Job) -> Any:
         return self.share(job)
@@ -35,7 +40,7 @@ class DrfPlugin(Plugin):
         """Return a job's dominant share."""
         found = self._shares.get(job.key)
         if found is None:
-            found = self._shares[job.key] = self._share(self._held[job.key])
+            found = self._shares[job.key] = self._share(self._of(job))
         return found
 
     def _share(self, held: Vector) -> Fraction:
@@ -51,7 +56,7 @@ class DrfPlugin(Plugin):
         self._change(task, -1)
 
     def _change(self, task: Task, by: int) -> None:
-        held = self._held[task.job.key]
+        held = self._of(task.job)
         for name, value in task.traits.request.items():
             held[name] = held.get(name, 0) + by * value
         self._shares.pop(task.job.key, None)
@@ -61,13 +66,13 @@ class DrfPlugin(Plugin):
 
         Asked among equal priorities only (PG-11b).
         """
-        own = self._share(_sum([self._held[preemptor.job.key], preemptor.traits.request]))
+        own = self._share(_sum([self._of(preemptor.job), preemptor.traits.request]))
         left: dict[str, dict[str, int]] = {}
         named = []
         for task in candidates:
             if task.job.priority != preemptor.job.priority:
                 continue
-            held = left.setdefault(task.job.key, dict(self._held[task.job.key]))
+            held = left.setdefault(task.job.key, dict(self._of(task.job)))
             for name, value in task.traits.request.items():
                 held[name] = held.get(name, 0) - value
             if own <= self._share(held) + DELTA:
@@ -76,10 +81,10 @@ class DrfPlugin(Plugin):
 
     def shares(self, victim: Task, preemptor: Task) -> tuple[Fraction, Fraction]:
         """Return the share of the victim's job without it, and of the preemptor's with it."""
-        gone = dict(self._held[victim.job.key])
+        gone = dict(self._of(victim.job))
         for name, value in victim.traits.request.items():
             gone[name] = gone.get(name, 0) - value
-        return self._share(gone), self._share(_sum([self._held[preemptor.job.key], preemptor.traits.request]))
+        return self._share(gone), self._share(_sum([self._of(preemptor.job), preemptor.traits.request]))
 
 
 def _sum(vectors: Iterable[Vector]) -> dict[str, int]:

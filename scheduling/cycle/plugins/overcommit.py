@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cached_property
+from typing import Final
 
 from scheduling import resources
 from scheduling.config.arguments import number
-from scheduling.cycle.accounts import gated, min_resources, over, reserves_nothing, sums_of
+from scheduling.cycle.accounts import gated, min_resources, reserves_nothing
 from scheduling.cycle.job import Job
 from scheduling.cycle.plugin import Plugin, Vote
 from scheduling.reasons.kinds import Overused
 
 _DEFAULT = Fraction(12, 10)
+_GATE: Final = ("overcommit", "cluster", "")
 
 
 class OvercommitPlugin(Plugin):
@@ -22,22 +26,30 @@ class OvercommitPlugin(Plugin):
     def opened(self) -> None:
         factor = number(self.arguments, "overcommit-factor", _DEFAULT)
         self._factor = factor if factor >= 1 else _DEFAULT
-        self._used = resources.total(self.session.views[name].used for name in self.session.names)
-        self._inqueue = resources.total(sums_of(self.session, job).reserved for job in self.session.jobs.values())
+        self._inqueue = resources.total(sums.reserved for sums in self.session.standing.totals.values())
+
+    @cached_property
+    def _free(self) -> dict[str, Fraction]:
+        """What the cluster has with the surcharge, beyond what was used before anything was tried."""
+        used = resources.total(self.session.model.nodes[name].used for name in self.session.names)
+        names = {*used, *self.session.total}
+        return {name: self.session.total.get(name, 0) * self._factor - used.get(name, 0) for name in names}
 
     def enqueueable(self, job: Job) -> Vote:
         least = min_resources(self.session, job)
         if least is None:
             return Vote.YES
-        names = set(least) | set(self.session.total)
-        free = {
-            name: self.session.total.get(name, 0) * self._factor - self._used.get(name, 0) for name in sorted(names)
-        }
-        over_names = over(resources.add(self._inqueue, least), free, least)
+        over_names = self.over(_GATE, least, self._room)
         if not over_names:
             return Vote.YES
         job.refusal = job.event = Overused(tuple(over_names))
         return Vote.NO
+
+    def _room(self, name: str) -> Fraction:
+        return self._free.get(name, Fraction(0)) - self._inqueue.get(name, 0)
+
+    def room(self, what: str, queue: str) -> Callable[[str], int | Fraction]:
+        return self._room
 
     def enqueued(self, job: Job) -> None:
         least = min_resources(self.session, job)

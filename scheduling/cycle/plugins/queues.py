@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +14,9 @@ from scheduling.cycle.waterfill import share
 from scheduling.objects import Queue
 from scheduling.reasons.kinds import QueueReason, QueueShort
 from scheduling.resources import Vector
+
+#: What there is room for: to be let in (Q-18), one task more (Q-17), what it really holds (Q-17a).
+_ENTER, _ALLOCATE, _HOLD = "enter", "allocate", "hold"
 
 
 class QueuePlugin(Plugin):
@@ -51,19 +54,35 @@ class QueuePlugin(Plugin):
 
     def allocatable(self, task: Task) -> QueueReason | None:
         for account in self.chain(task.job.queue.name):
-            asked = self.accounts.matters(account, task.traits.asked)
-            names = over(resources.add(account.allocated, asked), self.ceiling(account), asked)
+            names = self._over(_ALLOCATE, account, task.traits.asked)
             if names:
                 return QueueShort(account.queue.name, tuple(names))
         return None
+
+    def _over(self, what: str, account: Account, asked: Vector) -> list[str]:
+        """Return in what a request is more than an account has room for."""
+        gate = (self.name, what, account.queue.name)
+        return self.over(gate, self.accounts.matters(account, asked), self.room(what, account.queue.name))
+
+    def room(self, what: str, queue: str) -> Callable[[str], int | Fraction]:
+        account = self.account(queue)
+        if what == _ENTER:
+            return lambda name: self._entrance(account, name)
+        limit = self.ceiling(account) if what == _ALLOCATE else account.limit
+        taken = account.allocated if what == _ALLOCATE else account.held
+        return lambda name: limit.get(name, 0) - taken.get(name, 0)
+
+    @staticmethod
+    def _entrance(account: Account, name: str) -> int:
+        taken = account.allocated.get(name, 0) + account.inqueue.get(name, 0) - account.elastic.get(name, 0)
+        return account.limit.get(name, 0) - taken
 
     def holds(self, task: Task, charge: Vector) -> QueueReason | None:
         """Q-17a: with what the task would really hold, the hard limit."""
         if self.session.raw:
             return None
         for account in self.chain(task.job.queue.name):
-            charged = self.accounts.matters(account, charge)
-            names = over(resources.add(account.held, charged), account.limit, charged)
+            names = self._over(_HOLD, account, charge)
             if names:
                 return QueueShort(account.queue.name, tuple(names))
         return None
@@ -82,9 +101,7 @@ class QueuePlugin(Plugin):
         if least is None:
             return Vote.YES
         for account in self.chain(job.queue.name):
-            asked = self.accounts.matters(account, least)
-            future = resources.subtract(resources.total((asked, account.allocated, account.inqueue)), account.elastic)
-            names = over(future, account.limit, asked)
+            names = self._over(_ENTER, account, least)
             if names:
                 job.refusal = job.event = QueueShort(account.queue.name, tuple(names))
                 return Vote.NO

@@ -44,5 +44,9 @@ class SlaPlugin(Plugin):
     def enqueueable(self, job: Job) -> Vote:
         return self._vote(job)
 
+    def until(self, job: Job) -> int | None:
+        deadline = self._deadline(job)
+        return deadline + 1 if deadline is not None and deadline >= self.session.time_ms else None
+
     def pipelined(self, job: Job) -> Vote:
         return self._vote(job)

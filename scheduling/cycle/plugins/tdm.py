@@ -34,6 +34,7 @@ class TdmPlugin(Plugin):
 
     name = "tdm"
     by_class = False
+    timeless = False
 
     def opened(self) -> None:
         self._period = duration(self.arguments, _PERIOD_ARGUMENT, _PERIOD_MS)
@@ -66,7 +67,7 @@ class TdmPlugin(Plugin):
         if not closed:
             return []
         found = []
-        for job in self.session.jobs.values():
+        for job in self.session.standing.in_key_order():
             if job.book.evicted_ms and self.session.time_ms - job.book.evicted_ms < self._period:
                 continue
             there = [task for task in job.tasks if task.node in closed and _may_go(task)]

@@ -6,6 +6,7 @@ form: every command is applied, every bound pod runs, every evicted one goes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from events.records import (
@@ -121,6 +122,13 @@ def tiers(*names: str, **arguments: Json) -> tuple[tuple[PluginOption, ...], ...
     return (tuple(PluginOption(name, arguments.get(name, {})) for name in names),)
 
 
+def whole(model: Model, result: CycleResult) -> CycleResult:
+    """Return a result with the books of those too that the cycle did not look at: they are as they were."""
+    groups = {key: entry.book for key, entry in model.groups.items()} | result.groups
+    pods = {uid: entry.book for uid, entry in model.pods.items()} | result.pods
+    return replace(result, groups=groups, pods=pods)
+
+
 class World:
     """A folded state and the time; the queues ``default`` and ``root`` are there."""
 
@@ -184,12 +192,18 @@ class World:
     def step(self) -> Batch | None:
         """Decide and fold the decision."""
         self.run()
-        batch = decide(self.fold, self.time_ms, f"chain-{self._position}", self._batch)
+        batch = self._decided()
+        findings, self.fold.findings = self.fold.findings, None
+        assert self._decided() == batch, "a decision without memory is another one"
+        self.fold.findings = findings
         if batch is not None:
             self._batch += 1
             verdict = self._say("scheduler", batch)
             assert "overtaken" not in verdict, verdict
         return batch
+
+    def _decided(self) -> Batch | None:
+        return decide(self.fold, self.time_ms, f"chain-{self._position}", self._batch)
 
     def rest(self, rounds: int = 20) -> None:
         """Decide until nothing is new, without effects on the world."""
