@@ -22,6 +22,15 @@ _START_S = 60.0
 _NEEDED = ("dockerd", "containerd", "docker", "unshare", "nsenter", "setpriv", "ip", "iptables")
 _GROUPS = Path("/sys/fs/cgroup")
 
+# First in the new namespaces. The data are kept in memory, so what images unpack need not be deleted file by file; the
+# settings and the key of the machine's own engine are not ours.
+_BEGIN = """
+mount -t tmpfs -o mode=711 engine "$1"
+[ ! -d /etc/docker ] || mount -t tmpfs engine /etc/docker
+shift
+exec "$@"
+"""
+
 
 class Engine:
     """One engine. ``stop`` ends it and everything that runs on it, and removes what it kept."""
@@ -46,8 +55,7 @@ class Engine:
         apart = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
         data = self.home / "data"
         data.mkdir()
-        # In memory, in the namespace alone: what images unpack need not be deleted file by file.
-        apart += ["sh", "-c", f'mount -t tmpfs -o mode=711 engine {data} && exec "$@"', "sh"]
+        apart += ["sh", "-ec", _BEGIN, "sh", str(data)]
         command = ["dockerd", "--data-root", str(data), "--exec-root", f"{self.home}/exec"]
         command += ["--pidfile", f"{self.home}/pid", "--host", self._address]
         command += ["--cgroup-parent", f"/{self.home.name}", "--log-level", "warn"]
