@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from events.canonical import Json
 from events.kinds import Kind
-from services.controller.world import Ref
+from services.controller.objects import Ref
 
 
 @dataclass(frozen=True)

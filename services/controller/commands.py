@@ -17,7 +17,8 @@ from services.controller import queues
 from services.controller.actions import Action, Delete, Emit
 from services.controller.jobs import policies
 from services.controller.jobs.policies import Request
-from services.controller.world import Ref, World, deleting, mapping, meta, name_of, namespace_of, ref_of, text, uid_of
+from services.controller.objects import Ref, deleting, mapping, meta, name_of, namespace_of, ref_of, text, uid_of
+from services.controller.world import World
 
 #: What a command may ask for. The restarts of single tasks need to know which, and a command cannot say.
 ACTIONS: dict[Kind, tuple[str, ...]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from events.canonical import Json
 from events.kinds import POD
 from services.controller.actions import Action, Emit, Patch
-from services.controller.world import items, meta, ref_of, status, text, uid_of
+from services.controller.objects import items, meta, ref_of, status, text, uid_of
 
 
 def pod_unschedulable(pod: Json, message: str) -> list[Action]:

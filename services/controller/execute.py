@@ -14,8 +14,11 @@ from adapters.cluster.mirror import Change, Mirror
 from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
 from events.canonical import Json
 from services.controller.actions import Action, Create, Delete, Emit, Forget, Later, Patch
+from services.controller.objects import Ref, meta, name_of, namespace_of, uid_of
 from services.controller.recorder import Recorder
-from services.controller.world import Ref, meta, name_of, namespace_of, uid_of
+
+#: So many objects are made or deleted in a row for one, then others have their turn.
+WRITES_MAX = 100
 
 
 @dataclass
@@ -29,6 +32,8 @@ class Outcome:
     undone: bool = False
     why: str = ""
     again: bool = False
+    #: There is more to write for the object than it may at once.
+    more: bool = False
     laters: list[Later] = field(default_factory=list)
     forget: list[Ref] = field(default_factory=list)
 
@@ -43,10 +48,15 @@ class Executor:
 
     async def run(self, actions: Sequence[Action], now_ms: int) -> Outcome:
         """Carry out the actions in their order."""
-        outcome = Outcome()
+        outcome, writes = Outcome(), 0
         for action in actions:
+            counts = isinstance(action, Create | Delete)
+            if counts and writes == WRITES_MAX:
+                outcome.more = True
+                break
             try:
                 await self._one(action, now_ms, outcome)
+                writes += counts
             except ApiUnknown:
                 outcome.again = True
                 break

@@ -15,7 +15,8 @@ from typing import Final
 from events.canonical import Json
 from events.kinds import POD, POD_GROUP, VOLCANO_JOB, Kind, kind_of
 from services.controller.actions import Action, Delete
-from services.controller.world import Ref, World, deleting, items, meta, text, uid_of
+from services.controller.objects import Ref, deleting, items, meta, text, uid_of
+from services.controller.world import World
 
 #: What our controllers make for a pod, and for a job.
 _MADE_FOR: Final[dict[Kind, tuple[Kind, ...]]] = {POD: (POD_GROUP,), VOLCANO_JOB: (POD_GROUP, POD)}

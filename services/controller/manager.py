@@ -43,10 +43,11 @@ from services.controller.jobs.plugins import KeyMaker
 from services.controller.jobs.policies import Request
 from services.controller.jobs.reconcile import reconcile as reconcile_job
 from services.controller.jobs.reconcile import worth_a_look
+from services.controller.objects import Ref, ref_of, spec, uid_of
 from services.controller.observing import Nobody, Observer, observe
 from services.controller.recorder import Recorder
 from services.controller.routes import ORDER, Key, Switches, routes
-from services.controller.world import Ref, World, ref_of, spec, uid_of
+from services.controller.world import World
 
 _LOG = structlog.get_logger("controller")
 _CONFLICTS_MAX = 8  # in a row, before an object has to wait
@@ -73,6 +74,7 @@ class _Backlog:
     requests: dict[Ref, list[Request]] = field(default_factory=dict)
     parked: dict[Key, _Parked] = field(default_factory=dict)
     conflicts: dict[Key, int] = field(default_factory=dict)
+    busy: set[Key] = field(default_factory=set)  # those with much to do, which let the others go first
     due: list[Later] = field(default_factory=list)
     told: list[Emit] = field(default_factory=list)
 
@@ -202,11 +204,13 @@ class ControllerManager:
         acted, again = False, []
         told, self._work.told = self._work.told, []
         await self._executor.run(told, self._clock.now_ms())
-        for _ in range(_ROUNDS_MAX):
+        for count in range(_ROUNDS_MAX):
+            if count:
+                self._take(await self._mirror.poll())  # who came meanwhile does not wait for those who have much to do
             if not self._work.marked:
                 break
             batch = sorted(self._work.marked, key=self._place)
-            self._work.marked = {}
+            self._work.marked, self._work.busy = {}, set()
             for part in self._parts(batch):
                 for key, outcome in zip(part, await self._all(part), strict=True):
                     acted = acted or outcome.acted or outcome.again
@@ -215,10 +219,11 @@ class ControllerManager:
         self._work.marked |= dict.fromkeys(again)
         return acted
 
-    def _place(self, key: Key) -> tuple[int, tuple[object, ...]]:
+    def _place(self, key: Key) -> tuple[bool, int, tuple[object, ...]]:
         """What sorts the marked ones: by controller, then by name; commands as they came."""
         what, ref = key
-        return ORDER.index(what), commands.order(self._world, ref) if what == "command" else ref.order
+        order = commands.order(self._world, ref) if what == "command" else ref.order
+        return key in self._work.busy, ORDER.index(what), order
 
     def _parts(self, batch: Sequence[Key]) -> Iterator[Sequence[Key]]:
         """Yield what may be reconciled at the same time, in order. Of pods with one PodGroup the first goes ahead."""
@@ -258,7 +263,10 @@ class ControllerManager:
             await self._tell_of_limit(key, part, request)
             outcome.acted |= part.acted
             outcome.again = part.again
-            if part.again or part.undone:
+            if part.more:
+                self._work.marked[key] = None
+                self._work.busy.add(key)
+            if part.again or part.undone or part.more:
                 if waiting:
                     self._work.requests[key[1]] = waiting[index:]
                 break

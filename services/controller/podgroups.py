@@ -15,9 +15,8 @@ from events.kinds import BATCH_JOB, DAEMON_SET, NAMESPACE, POD, POD_GROUP, REPLI
 from services.controller import usage
 from services.controller.actions import Action, Create, Delete, Patch
 from services.controller.conditions import pod_unschedulable
-from services.controller.world import (
+from services.controller.objects import (
     Ref,
-    World,
     controller_of,
     count_in,
     deleting,
@@ -37,6 +36,7 @@ from services.controller.world import (
     text,
     uid_of,
 )
+from services.controller.world import World
 
 #: The owners whose annotations are inherited (AS-5), and those whose scaling matters (AS-7).
 WORKLOADS: tuple[Kind, ...] = (REPLICA_SET, STATEFUL_SET, DAEMON_SET, BATCH_JOB)

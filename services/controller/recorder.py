@@ -13,7 +13,7 @@ from adapters.cluster.port import ApiError, ClusterApi
 from events.canonical import Json
 from events.kinds import EVENT
 from services.controller.actions import Emit
-from services.controller.world import integer
+from services.controller.objects import integer
 
 _MESSAGE_MAX = 1024  # what the API server takes
 

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from adapters.cluster.mirror import Change
+from events.canonical import Json
 from events.kinds import COMMAND, POD, POD_GROUP, QUEUE, VOLCANO_JOB, Kind
 from services.controller import commands, podgroups, queues
-from services.controller.world import (
+from services.controller.objects import (
     Ref,
-    World,
     controller_of,
+    deleting,
     items,
     mapping,
     meta,
     namespace_of,
-    parent_of,
-    queue_of,
     ref_of,
     text,
     uid_of,
 )
+from services.controller.world import World, parent_of, queue_of
 
 Controller = Literal["command", "queue", "job", "workload", "podgroup", "garbage"]
 Key: TypeAlias = tuple[Controller, Ref]
@@ -94,7 +94,7 @@ def _jobs(change: Change, ref: Ref) -> Iterator[Key]:
 def _podgroups(world: World, change: Change, ref: Ref) -> Iterator[Key]:
     if change.kind == POD:
         yield "podgroup", ref
-    elif change.kind == POD_GROUP:
+    elif change.kind == POD_GROUP and _there(change.old) != _there(change.new):
         for owner in items(meta(change.object).get("ownerReferences")):
             uid = text(owner.get("uid"))
             if owner.get("kind") == POD.name:
@@ -103,6 +103,11 @@ def _podgroups(world: World, change: Change, ref: Ref) -> Iterator[Key]:
                 yield "podgroup", ref_of(POD, pod)
     elif change.kind in podgroups.SCALED:
         yield "workload", ref
+
+
+def _there(item: Json | None) -> bool:
+    """Whether an object is there to stay."""
+    return item is not None and not deleting(item)
 
 
 def _garbage(world: World, change: Change, ref: Ref) -> Iterator[Key]:

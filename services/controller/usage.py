@@ -13,7 +13,7 @@ from math import ceil
 from typing import Any, TypeAlias
 
 from scheduling import quantity
-from services.controller.world import items, mapping
+from services.controller.objects import items, mapping
 
 Amounts: TypeAlias = dict[str, Fraction]
 

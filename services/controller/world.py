@@ -1,122 +1,32 @@
 """The world as the controllers see it: the API's objects by kind and key, and who belongs to whom.
 
-Everything here is plain JSON as the API returns it; the helpers read it defensively, because a field of the wrong type
-in one object must never stop the work on another. The indexes (by owner, PodGroup, queue) are kept with every change,
-so that a reconciliation costs what its own objects cost, not what the cluster holds. Every answer is in a fixed order.
+Everything here is plain JSON as the API returns it. The indexes (by owner, job, queue) are kept with every change, so
+that a reconciliation costs what its own objects cost, not what the cluster holds. Every answer is in a fixed order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from adapters.cluster.mirror import Change
 from events.canonical import Json
-from events.kinds import POD_GROUP, QUEUE, Kind
-
-
-class Ref(NamedTuple):
-    """The name of one object."""
-
-    kind: Kind
-    namespace: str
-    name: str
-
-    @property
-    def order(self) -> tuple[str, str, str, str]:
-        """What sorts references the same way everywhere."""
-        return self.kind.api_version, self.kind.name, self.namespace, self.name
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def items(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def integer(value: Any, default: int = 0) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
-
-
-def optional_integer(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def count_in(value: str) -> int | None:
-    """Return the whole number that a text holds (up to nine digits, no sign), None if it holds none."""
-    return int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else None
-
-
-def texts(value: Any) -> dict[str, str]:
-    return {key: item for key, item in mapping(value).items() if isinstance(item, str)}
-
-
-def meta(item: Json | None) -> dict[str, Any]:
-    return mapping(mapping(item).get("metadata"))
-
-
-def spec(item: Json | None) -> dict[str, Any]:
-    return mapping(mapping(item).get("spec"))
-
-
-def status(item: Json | None) -> dict[str, Any]:
-    return mapping(mapping(item).get("status"))
-
-
-def name_of(item: Json | None) -> str:
-    return text(meta(item).get("name"))
-
-
-def namespace_of(item: Json | None) -> str:
-    return text(meta(item).get("namespace"))
-
-
-def uid_of(item: Json | None) -> str:
-    return text(meta(item).get("uid"))
-
-
-def notes_of(item: Json | None) -> dict[str, str]:
-    return texts(meta(item).get("annotations"))
-
-
-def labels(item: Json | None) -> dict[str, str]:
-    return texts(meta(item).get("labels"))
-
-
-def deleting(item: Json | None) -> bool:
-    return bool(meta(item).get("deletionTimestamp"))
-
-
-def phase_of(item: Json | None) -> str:
-    """The phase of a pod or PodGroup; an absent one is Pending."""
-    return text(status(item).get("phase")) or "Pending"
-
-
-def ref_of(kind: Kind, item: Json) -> Ref:
-    return Ref(kind, namespace_of(item), name_of(item))
-
-
-def controller_of(item: Json | None) -> dict[str, Any] | None:
-    """Return the first owner reference with controller=true (scheduling/AS-3)."""
-    return next((owner for owner in items(meta(item).get("ownerReferences")) if owner.get("controller") is True), None)
-
-
-def owner_reference(kind: Kind, owner: Json) -> Json:
-    """Return the reference by which ``owner`` controls what is made for it."""
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.name,
-        "name": name_of(owner),
-        "uid": uid_of(owner),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+from events.kinds import POD, POD_GROUP, QUEUE, VOLCANO_JOB, Kind
+from services.controller.jobs.roster import Roster
+from services.controller.objects import (
+    Ref,
+    controller_of,
+    items,
+    mapping,
+    meta,
+    name_of,
+    namespace_of,
+    phase_of,
+    ref_of,
+    spec,
+    text,
+    uid_of,
+)
 
 
 class World:
@@ -127,6 +37,7 @@ class World:
         self._owned: dict[str, dict[Ref, None]] = {}
         self._living: dict[str, Ref] = {}
         self._phases: dict[str, dict[str, int]] = {}
+        self._rosters: dict[tuple[str, str], Roster] = {}
 
     def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         return self._items.get(kind, {}).get((namespace, name))
@@ -155,6 +66,10 @@ class World:
     def owned_refs(self, uid: str) -> list[tuple[Ref, Json]]:
         return list(self._resolve(self._owned.get(uid, {})))
 
+    def roster(self, namespace: str, job_uid: str) -> Roster:
+        """Return the pods that a VolcanoJob controls; owners and what they own share a namespace."""
+        return self._rosters.get((namespace, job_uid)) or Roster()
+
     def group_phases(self, queue: str) -> dict[str, int]:
         """Return how many PodGroups of a queue are in each phase; empty if it has none."""
         return {phase: count for phase, count in self._phases.get(queue, {}).items() if count}
@@ -177,6 +92,21 @@ class World:
         if change.new is not None:
             found[key] = change.new
             self._index(change.kind, change.new, add=True)
+        if change.kind == POD:
+            self._enrol(old, change.new)
+
+    def _enrol(self, old: Json | None, new: Json | None) -> None:
+        """Keep the rosters: a pod came, changed or went."""
+        was, now = (_job_of(pod) for pod in (old, new))
+        if old is not None and new is not None and was is not None and was == now:
+            self._rosters[was].replace(old, new)
+            return
+        if old is not None and was is not None:
+            self._rosters[was].remove(old)
+            if not self._rosters[was]:
+                del self._rosters[was]
+        if new is not None and now is not None:
+            self._rosters.setdefault(now, Roster()).add(new)
 
     def _resolve(self, refs: Iterable[Ref]) -> Iterator[tuple[Ref, Json]]:
         for ref in sorted(refs, key=lambda ref: ref.order):
@@ -196,6 +126,13 @@ class World:
         if kind == POD_GROUP:
             phases = self._phases.setdefault(queue_of(item), {})
             phases[phase_of(item)] = phases.get(phase_of(item), 0) + (1 if add else -1)
+
+
+def _job_of(pod: Json | None) -> tuple[str, str] | None:
+    """Namespace and uid of the VolcanoJob that controls a pod, None if none does."""
+    owner = mapping(controller_of(pod))
+    ours = (owner.get("apiVersion"), owner.get("kind")) == (VOLCANO_JOB.api_version, VOLCANO_JOB.name)
+    return (namespace_of(pod), text(owner.get("uid"))) if ours else None
 
 
 def _mark(index: dict[Any, dict[Ref, None]], key: Any, ref: Ref, add: bool) -> None:

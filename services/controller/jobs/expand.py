@@ -9,7 +9,8 @@ from events.canonical import Json
 from events.kinds import POD, POD_GROUP, PRIORITY_CLASS, VOLCANO_JOB
 from services.controller import usage
 from services.controller.jobs.model import Task, VolcanoJob, pod_name
-from services.controller.world import World, integer, mapping, meta, owner_reference, spec, texts
+from services.controller.objects import integer, mapping, meta, owner_reference, spec, texts
+from services.controller.world import World
 
 JOB_NAME = "volcano.sh/job-name"
 JOB_VERSION = "volcano.sh/job-version"

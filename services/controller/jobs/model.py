@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from events.canonical import Json
-from services.controller.world import items, mapping, meta, optional_integer, spec, status, text, texts
+from services.controller.objects import items, mapping, meta, optional_integer, spec, status, text, texts
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
 _DURATION_LONGEST = 32  # characters

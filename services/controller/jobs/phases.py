@@ -11,7 +11,6 @@ Terminated
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from events import names
@@ -19,8 +18,8 @@ from events.canonical import Json
 from services.controller.jobs.expand import JOB_VERSION, PARTITION
 from services.controller.jobs.model import FINISHED, VolcanoJob
 from services.controller.jobs.policies import TARGETED, Request
-from services.controller.jobs.status import Counts
-from services.controller.world import count_in, deleting, labels, name_of, notes_of, phase_of
+from services.controller.jobs.roster import Counts, Roster
+from services.controller.objects import count_in, labels, name_of, notes_of
 
 #: Where an action leads from Pending and Running.
 _LEADS = {
@@ -50,29 +49,30 @@ class Plan:
     retried: bool = False
 
 
-def plan(job: VolcanoJob, pods: Sequence[Json], action: str, request: Request | None) -> Plan:
+def plan(job: VolcanoJob, roster: Roster, action: str, request: Request | None) -> Plan:
     """Return what an action means in the job's phase (J-12)."""
     phase = job.phase or "Pending"
     if phase in ("Pending", "Running"):
-        return _act(job, pods, action, request)
+        return _act(job, roster, action, request)
     if phase in ("Aborting", "Aborted") and action == "ResumeJob":
-        return Plan(Kill(_kept_out(pods, retain=True), whole=True), "Restarting", retried=True)
+        return Plan(Kill(tuple(roster.to_kill(retain=True)), whole=True), "Restarting", retried=True)
     if phase == "Restarting":
-        older = [pod for pod in pods if _version(pod) < job.version]
-        return Plan(Kill(_kept_out(older, retain=job.retries >= job.max_retry), whole=False))
+        left = roster.to_kill(retain=job.retries >= job.max_retry)
+        return Plan(Kill(tuple(pod for pod in left if _version(pod) < job.version), whole=False))
     if phase in _ENDS or phase == "Aborted" or phase in FINISHED:
-        return Plan(Kill(_kept_out(pods, retain=True), whole=True))
+        return Plan(Kill(tuple(roster.to_kill(retain=True)), whole=True))
     return Plan(None)
 
 
-def _act(job: VolcanoJob, pods: Sequence[Json], action: str, request: Request | None) -> Plan:
+def _act(job: VolcanoJob, roster: Roster, action: str, request: Request | None) -> Plan:
     if action not in _LEADS:
         return Plan(None)
     if action in TARGETED:
-        targets = tuple(pod for pod in pods if request is not None and _is_target(pod, action, request))
-        return Plan(Kill(tuple(pod for pod in targets if not deleting(pod)), whole=False), "Restarting", retried=True)
+        left = roster.to_kill(retain=False) if request is not None else ()
+        targets = tuple(pod for pod in left if request is not None and _is_target(pod, action, request))
+        return Plan(Kill(targets, whole=False), "Restarting", retried=True)
     retain = action != "RestartJob" or job.last_retry
-    return Plan(Kill(_kept_out(pods, retain=retain), whole=True), _LEADS[action], retried=action == "RestartJob")
+    return Plan(Kill(tuple(roster.to_kill(retain=retain)), whole=True), _LEADS[action], retried=action == "RestartJob")
 
 
 def _is_target(pod: Json, action: str, request: Request) -> bool:
@@ -81,12 +81,6 @@ def _is_target(pod: Json, action: str, request: Request) -> bool:
     if action == "RestartPod":
         return name_of(pod) == request.pod
     return action == "RestartTask" or labels(pod).get(PARTITION, "") == request.partition
-
-
-def _kept_out(pods: Sequence[Json], *, retain: bool) -> tuple[Json, ...]:
-    """The pods that a kill deletes; finished ones stay if they are to be retained (J-13)."""
-    ended = ("Succeeded", "Failed") if retain else ()
-    return tuple(pod for pod in pods if not deleting(pod) and phase_of(pod) not in ended)
 
 
 def _version(pod: Json) -> int:

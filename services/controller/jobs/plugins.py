@@ -19,7 +19,7 @@ from events.kinds import CONFIG_MAP, NETWORK_POLICY, SECRET, SERVICE, VOLCANO_JO
 from services.controller.actions import Action, Create, Emit
 from services.controller.jobs.expand import JOB_NAME, NAMESPACE_LABEL
 from services.controller.jobs.model import Task, VolcanoJob, pod_name
-from services.controller.world import Ref, items, mapping, owner_reference, text
+from services.controller.objects import Ref, items, mapping, owner_reference, text
 
 KNOWN = ("env", "svc", "ssh")
 _HOSTS_PATH = "/etc/volcano"

@@ -7,7 +7,7 @@ from an older version of the job, or from another job of that name, never does m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from adapters.cluster.mirror import Change
@@ -16,9 +16,9 @@ from events.canonical import Json
 from events.kinds import POD, POD_GROUP, VOLCANO_JOB
 from services.controller.jobs.expand import JOB_NAME, JOB_VERSION, PARTITION
 from services.controller.jobs.model import Policy, Task, VolcanoJob
-from services.controller.world import (
+from services.controller.jobs.roster import restarts_of
+from services.controller.objects import (
     Ref,
-    World,
     controller_of,
     count_in,
     deleting,
@@ -36,6 +36,7 @@ from services.controller.world import (
     text,
     uid_of,
 )
+from services.controller.world import World
 
 SYNC = "SyncJob"
 TARGETED = ("RestartTask", "RestartPod", "RestartPartition")
@@ -111,10 +112,10 @@ def _of_phase(world: World, change: Change, request: Request) -> Request | None:
     if now == "Failed" and was != "Failed":
         return replace(request, event="PodFailed", exit_code=_exit_code(pod))
     if now == "Succeeded" and was != "Succeeded":
-        return replace(request, event="TaskCompleted") if _completed(world, request) else None
+        return replace(request, event="TaskCompleted") if _completed(world, pod, request) else None
     if now == "Pending" and was != "Pending":
         return replace(request, event="PodPending")
-    if now in ("Pending", "Running") and _restarts([pod]) and _restarts_exhausted(world, request):
+    if now in ("Pending", "Running") and restarts_of(pod) and _restarts_exhausted(world, pod, request):
         return replace(request, event="TaskFailed")
     return None
 
@@ -125,33 +126,20 @@ def _exit_code(pod: Json) -> int:
     return integer(mapping(mapping(mapping(first).get("state")).get("terminated")).get("exitCode"))
 
 
-def _siblings(world: World, request: Request) -> list[Json]:
-    pods = world.owned(request.job_uid, POD)
-    return [pod for pod in pods if notes_of(pod).get(names.TASK_SPEC) == request.task]
-
-
 def _task_spec(world: World, request: Request) -> Json | None:
     tasks = items(spec(world.by_uid(request.job_uid)).get("tasks"))
     named = (text(task.get("name")) or f"default{index}" for index, task in enumerate(tasks))
     return next((task for task, name in zip(tasks, named, strict=True) if name == request.task), None)
 
 
-def _completed(world: World, request: Request) -> bool:
-    """Whether every replica of the task has succeeded."""
+def _completed(world: World, pod: Json, request: Request) -> bool:
+    """Whether every replica of the pod's task has succeeded."""
     task = _task_spec(world, request)
-    succeeded = [pod for pod in _siblings(world, request) if phase_of(pod) == "Succeeded"]
-    return task is not None and len(succeeded) >= integer(task.get("replicas"), 1)
+    succeeded = world.roster(namespace_of(pod), request.job_uid).succeeded(request.task)
+    return task is not None and succeeded >= integer(task.get("replicas"), 1)
 
 
-def _restarts(pods: Iterable[Json]) -> int:
-    total = 0
-    for pod in pods:
-        for key in ("initContainerStatuses", "containerStatuses"):
-            total += sum(integer(container.get("restartCount")) for container in items(status(pod).get(key)))
-    return total
-
-
-def _restarts_exhausted(world: World, request: Request) -> bool:
+def _restarts_exhausted(world: World, pod: Json, request: Request) -> bool:
     """Whether the containers of the task's live pods were restarted more often than the task's maxRetry."""
     task = _task_spec(world, request)
     if task is None:
@@ -159,8 +147,7 @@ def _restarts_exhausted(world: World, request: Request) -> bool:
     limit = optional_integer(task.get("maxRetry")) or 3
     if limit < 0:
         return False
-    live = [pod for pod in _siblings(world, request) if phase_of(pod) in ("Pending", "Running")]
-    return _restarts(live) > limit
+    return world.roster(namespace_of(pod), request.job_uid).restarts(request.task) > limit
 
 
 @dataclass(frozen=True)

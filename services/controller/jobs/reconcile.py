@@ -16,11 +16,9 @@ from services.controller.jobs import expand, phases, plugins, policies, volumes
 from services.controller.jobs import status as job_status
 from services.controller.jobs.model import FINISHED, Task, VolcanoJob, duration_text, pod_name, read
 from services.controller.jobs.policies import SYNC, Decision, Request
-from services.controller.podgroups import group_phase
-from services.controller.world import (
+from services.controller.jobs.roster import Counts, Roster
+from services.controller.objects import (
     Ref,
-    World,
-    controller_of,
     deleting,
     items,
     mapping,
@@ -33,6 +31,8 @@ from services.controller.world import (
     text,
     uid_of,
 )
+from services.controller.podgroups import group_phase
+from services.controller.world import World
 
 
 def reconcile(
@@ -44,7 +44,7 @@ def reconcile(
         return []
     job = read(item, scheduler)
     if not job.phase and (request is None or not request.action):
-        return [_status(job, "Pending", job_status.Counts(), now_ms)]
+        return [_status(job, "Pending", Counts(), now_ms)]
     decision = policies.decide(job, request)
     if decision.timeout_ms and request is not None:
         return [*_delay(world, job, request, decision, now_ms), *_carry_out(world, job, SYNC, None, now_ms, keys)]
@@ -88,28 +88,22 @@ def _ref(job: VolcanoJob) -> Ref:
     return Ref(VOLCANO_JOB, job.namespace, job.name)
 
 
-def pods_of(world: World, job: VolcanoJob) -> list[Json]:
-    """The pods that the job controls, by name."""
-    return [pod for pod in world.owned(job.uid, POD) if mapping(controller_of(pod)).get("uid") == job.uid]
-
-
 def _carry_out(
     world: World, job: VolcanoJob, action: str, request: Request | None, now_ms: int, keys: plugins.KeyMaker
 ) -> list[Action]:
-    pods = pods_of(world, job)
-    plan = phases.plan(job, pods, action, request)
+    roster = world.roster(job.namespace, job.uid)
+    plan = phases.plan(job, roster, action, request)
     if plan.kill is None:
-        return _sync(world, job, pods, now_ms, keys)
-    actions: list[Action] = []
-    if plan.phase:
-        message = f"Start to execute action {action} "
-        actions += [Forget(_ref(job)), Emit(_ref(job), job.uid, "Normal", "ExecuteAction", message)]
-    actions += [_delete(job, POD, pod) for pod in plan.kill.pods]
+        return _sync(world, job, roster, now_ms, keys)
+    actions: list[Action] = [_delete(job, POD, pod) for pod in plan.kill.pods]
     group = world.get(POD_GROUP, job.namespace, job.group_name) if plan.kill.whole else None
     if group is not None and not deleting(group):
         actions.append(_delete(job, POD_GROUP, group))
     whole = plan.kill.whole and (bool(actions) or bool(plan.phase))
-    counts = job_status.count(pods, plan.kill.pods)
+    if plan.phase:
+        message = f"Start to execute action {action} "
+        actions += [Forget(_ref(job)), Emit(_ref(job), job.uid, "Normal", "ExecuteAction", message)]
+    counts = roster.counts(plan.kill.pods)
     phase = plan.phase or phases.after(job, counts)
     patch = _status(
         job,
@@ -137,15 +131,14 @@ def _delete(job: VolcanoJob, kind: Kind, item: Json) -> Delete:
     return Delete(ref_of(kind, item), uid_of(item), refused)
 
 
-def _sync(world: World, job: VolcanoJob, pods: Sequence[Json], now_ms: int, keys: plugins.KeyMaker) -> list[Action]:
+def _sync(world: World, job: VolcanoJob, roster: Roster, now_ms: int, keys: plugins.KeyMaker) -> list[Action]:
     """Bring PodGroup and pods in line; the phase follows (J-4, J-5, J-10, J-11)."""
     actions = [*plugins.objects(job, keys), *volumes.claims(job)]
     group = world.get(POD_GROUP, job.namespace, job.group_name)
     actions += _group(world, job, group)
-    if group is not None and group_phase(group) != "Pending":
-        actions += _missing(job, pods)
-    actions += _surplus(job, pods)
-    counts = job_status.count(pods)
+    if not roster.is_complete(spec(job.item)):
+        actions += _pods(job, roster, admitted=group is not None and group_phase(group) != "Pending")
+    counts = roster.counts()
     patch = _status(job, phases.after(job, counts), counts, now_ms, marks=plugins.marks(job) | volumes.marks(job))
     return [*actions, *([patch] if patch.merge["status"] else [])]
 
@@ -177,15 +170,25 @@ def _failure(job: VolcanoJob, reason: str, why: str) -> Emit:
     return Emit(_ref(job), job.uid, "Warning", reason, why, once=True)
 
 
-def _missing(job: VolcanoJob, pods: Sequence[Json]) -> list[Action]:
+def _pods(job: VolcanoJob, roster: Roster, *, admitted: bool) -> list[Action]:
+    """The pods that are missing (once the PodGroup is admitted, J-5), and those beyond what is wanted (J-3)."""
+    wanted = {pod_name(job.name, task.name, index) for task in job.tasks for index in range(task.replicas)}
+    surplus = [pod for pod in roster.pods if name_of(pod) not in wanted]
+    if not surplus and len(roster) == len(wanted):
+        roster.set_complete(spec(job.item))
+        return []
+    missing = _missing(job, roster) if admitted else []
+    return [*missing, *(_delete(job, POD, pod) for pod in surplus if not deleting(pod))]
+
+
+def _missing(job: VolcanoJob, roster: Roster) -> list[Action]:
     """The pods that are not there yet, where the tasks that they depend on have begun (J-5)."""
-    there = {name_of(pod) for pod in pods}
     actions: list[Action] = []
     for task in job.tasks:
-        if not _may_begin(job, task, pods):
+        if not _may_begin(job, task, roster):
             continue
         for index in range(task.replicas):
-            if pod_name(job.name, task.name, index) in there:
+            if pod_name(job.name, task.name, index) in roster:
                 continue
             pod = expand.pod(job, task, index)
             plugins.apply(job, task, index, pod)
@@ -194,8 +197,8 @@ def _missing(job: VolcanoJob, pods: Sequence[Json]) -> list[Action]:
     return actions
 
 
-def _may_begin(job: VolcanoJob, task: Task, pods: Sequence[Json]) -> bool:
-    needed = [_begun(job, name, pods) for name in task.depends_on]
+def _may_begin(job: VolcanoJob, task: Task, roster: Roster) -> bool:
+    needed = [_begun(job, name, roster.pods) for name in task.depends_on]
     if not needed:
         return True
     return any(needed) if task.depends_on_any and len(needed) > 1 else all(needed)
@@ -216,16 +219,10 @@ def _is_ready(pod: Json) -> bool:
     return phase_of(pod) == "Running" and all(container.get("ready") is not False for container in containers)
 
 
-def _surplus(job: VolcanoJob, pods: Sequence[Json]) -> list[Action]:
-    """Pods beyond the replicas, and of tasks that are gone (J-3)."""
-    wanted = {pod_name(job.name, task.name, index) for task in job.tasks for index in range(task.replicas)}
-    return [_delete(job, POD, pod) for pod in pods if name_of(pod) not in wanted and not deleting(pod)]
-
-
 def _status(
     job: VolcanoJob,
     phase: str,
-    counts: job_status.Counts,
+    counts: Counts,
     now_ms: int,
     *,
     retries: int | None = None,

@@ -3,68 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from events import names
 from events.canonical import Json
 from scheduling.objects import seconds
 from services.controller.jobs.model import FINISHED, VolcanoJob, duration_text
-from services.controller.world import deleting, items, mapping, meta, notes_of, phase_of, text
-
-_COUNTED = ("Pending", "Running", "Succeeded", "Failed")
+from services.controller.jobs.roster import Counts
+from services.controller.objects import items, mapping, meta
 
 
 def timestamp(time_ms: int) -> str:
     """Return Unix milliseconds as the API writes times."""
     return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How many of a job's pods are in which state; terminating ones count as nothing else."""
-
-    pending: int = 0
-    running: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    unknown: int = 0
-    terminating: int = 0
-    tasks: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    def successes(self, task: str) -> int:
-        return self.tasks.get(task, {}).get("Succeeded", 0)
-
-    @property
-    def alive(self) -> int:
-        """Pods that have not ended."""
-        return self.pending + self.running + self.terminating
-
-
-def count(pods: Sequence[Json], killed: Sequence[Json] = ()) -> Counts:
-    """Count pods by phase; those just ``killed`` are on their way out."""
-    gone = {text(meta(pod).get("uid")) for pod in killed}
-    total = dict.fromkeys((*_COUNTED, "Unknown"), 0)
-    terminating = 0
-    tasks: dict[str, dict[str, int]] = {}
-    for pod in pods:
-        if deleting(pod) or text(meta(pod).get("uid")) in gone:
-            terminating += 1
-            continue
-        phase = phase_of(pod)
-        total[phase if phase in _COUNTED else "Unknown"] += 1
-        by_phase = tasks.setdefault(notes_of(pod).get(names.TASK_SPEC, ""), {})
-        by_phase[phase] = by_phase.get(phase, 0) + 1
-    return Counts(
-        pending=total["Pending"],
-        running=total["Running"],
-        succeeded=total["Succeeded"],
-        failed=total["Failed"],
-        unknown=total["Unknown"],
-        terminating=terminating,
-        tasks=tasks,
-    )
 
 
 def build(job: VolcanoJob, counts: Counts, phase: str, now_ms: int, *, retries: int, version: int) -> Json:

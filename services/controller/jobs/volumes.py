@@ -8,7 +8,7 @@ from events.canonical import Json
 from events.kinds import PERSISTENT_VOLUME_CLAIM, VOLCANO_JOB
 from services.controller.actions import Action, Create, Emit
 from services.controller.jobs.model import VolcanoJob
-from services.controller.world import Ref, items, mapping, owner_reference, text
+from services.controller.objects import Ref, items, mapping, owner_reference, text
 
 
 def _named(job: VolcanoJob) -> list[tuple[str, Json]]:

@@ -8,7 +8,8 @@ from typing import Any
 from events.kinds import VOLCANO_JOB
 from services.controller.jobs.policies import Request
 from services.controller.jobs.reconcile import worth_a_look
-from services.controller.world import Ref, World
+from services.controller.objects import Ref
+from services.controller.world import World
 
 JOB = Ref(VOLCANO_JOB, "default", "j")
 PENDING = Request("PodPending", "u-j", version=0, task="t")

@@ -8,8 +8,9 @@ from control_room import ControlRoom, job, pod, queue
 from events.kinds import POD, POD_GROUP, QUEUE
 from services.controller import queues
 from services.controller.actions import Patch
+from services.controller.objects import Ref
 from services.controller.routes import Switches
-from services.controller.world import Ref, World
+from services.controller.world import World
 
 MARK = "volcano.sh/closed-by-parent"
 
