@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import Final, TypeAlias
 
 from adapters.log.checkpoints import Checkpoint
+from adapters.log.drift import DriftReport
 from adapters.log.follower import Follower
 from adapters.log.port import Log
 from events import canonical
@@ -59,6 +60,13 @@ class AuditReport:
     findings: list[Finding] = field(default_factory=list)
     vouched: int = 0
     checkpoints: int = 0
+    drift: DriftReport | None = None
+
+    def add_drift(self, drift: DriftReport) -> None:
+        """Take what was found in comparing the log with its cluster into the report."""
+        self.drift = drift
+        self.findings += [Finding(found.position, found.record, found.problem) for found in drift.differences]
+        self.findings.sort(key=lambda finding: finding.position)
 
     @property
     def passed(self) -> bool:

@@ -11,9 +11,10 @@ what became of the record: ``applied`` or ``void: <why>``.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from events.canonical import Json
 from events.records import (
     Batch,
     Body,
@@ -92,6 +93,10 @@ class Fold:
     def after_batch(self) -> bool:
         """Whether the last record was a batch that counts: no batch still to come is based on a place before here."""
         return self._batch_end == self.sequence
+
+    def objects(self, kind: str) -> Iterator[tuple[str, Json]]:
+        """Yield the objects of a kind (``apiVersion/Kind``) by ``namespace/name``, as they were last observed."""
+        return self._observing.objects(kind)
 
     def digest(self) -> str:
         """Return the digest of the state as it is now."""

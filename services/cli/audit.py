@@ -11,10 +11,14 @@ from typing import Annotated
 
 import typer
 
+from adapters.cluster.port import ApiError, ApiUnknown
 from adapters.log.audit import AuditReport, Finding, verify
 from adapters.log.checkpoints import Checkpoint, CheckpointError, key_name, make_key, read, read_public
+from adapters.log.drift import DriftReport, compare
+from adapters.log.port import Log
 from services.cli import history
 from services.cli.history import DATA_DEFAULT, DataOption, LogOption, printable
+from services.runtime.settings import load_settings
 
 app = typer.Typer(name="audit", help="Check the log.", no_args_is_help=True)
 
@@ -37,11 +41,26 @@ def command(
     url: LogOption = "",
     checkpoints: Annotated[Path | None, typer.Option(help="File of signed checkpoints to compare with.")] = None,
     public_key: Annotated[Path | None, typer.Option(help="Public key of the checkpoints, PEM.")] = None,
+    kubernetes: Annotated[
+        str, typer.Option(metavar="WHERE", help="Compare with this API server too: a kubeconfig file, or a URL.")
+    ] = "",
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the report.")] = Output.TEXT,
 ) -> None:
     """Fold the whole log, check its chain, and decide every batch again. Exit code 1 if anything differs."""
     vouched = _checkpoints(checkpoints, public_key)
-    report = history.run(data, url, lambda log: verify(log, vouched))
+
+    async def session(log: Log) -> AuditReport:
+        report = await verify(log, vouched)
+        if kubernetes:
+            report.add_drift(await _drift(log, kubernetes))
+        return report
+
+    if kubernetes and not (_is_url(kubernetes) or Path(kubernetes).is_file()):
+        history.fail(f"--kubernetes {kubernetes}: neither a file nor a URL")
+    try:
+        report = history.run(data, url, session)
+    except (ApiError, ApiUnknown) as error:
+        history.fail(f"--kubernetes {kubernetes}: {error}")
     sys.stdout.write(as_json(report) if output is Output.JSON else as_text(report))
     raise typer.Exit(0 if report.passed else 1)
 
@@ -67,6 +86,25 @@ def _checkpoints(path: Path | None, public_key: Path | None) -> list[Checkpoint]
         history.fail(str(error))
 
 
+async def _drift(log: Log, where: str) -> DriftReport:
+    """Compare with the API server at a URL, with the token of the settings, or with that of a kubeconfig file."""
+    from adapters.cluster.http import KubernetesApi, kubeconfig_configuration, server_configuration
+
+    if _is_url(where):
+        configure = server_configuration(where, load_settings().kubernetes.token.get_secret_value())
+    else:
+        configure = kubeconfig_configuration(where)
+    api = await KubernetesApi.connect(configure)
+    try:
+        return await compare(log, api)
+    finally:
+        await api.close()
+
+
+def _is_url(where: str) -> bool:
+    return where.startswith(("http://", "https://"))
+
+
 def as_json(report: AuditReport) -> str:
     """Return the report as JSON."""
     content = {"passed": report.passed, **asdict(report), "void": dict(sorted(report.void.items()))}
@@ -83,6 +121,11 @@ def as_text(report: AuditReport) -> str:
     lines.append(f"  decisions  {report.decisions} decided again and equal")
     if report.checkpoints:
         lines.append(f"  vouched    {report.checkpoints} signed checkpoints agree")
+    if report.drift is not None:
+        same = "" if report.drift.differences else " agree"
+        lines.append(f"  cluster    {report.drift.objects} objects, {report.drift.placements} placements{same}")
+        if report.drift.unchecked:
+            lines.append(f"  unchecked  {report.drift.unchecked} pods bear decisions from before the log's front")
     for reason, count in sorted(report.void.items()):
         lines.append(f"  void       {count}: {reason}")
     if report.set_aside_count:

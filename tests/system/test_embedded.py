@@ -178,3 +178,33 @@ def test_a_bad_manifest_is_named_before_anything_starts(tmp_path: Path, text: st
     assert done.returncode == 2
     assert words in done.stderr
     assert not (tmp_path / "d").exists()
+
+
+async def test_the_audit_compares_the_log_with_the_cluster_and_names_a_forged_card(
+    tmp_path: Path, started: list[Running]
+) -> None:
+    """Design section 12, invariant 5."""
+    running = Running(tmp_path / "data", "-f", str(LAB / "00-cluster.yaml"), "-f", str(LAB / "01-single-pod.yaml"))
+    started.append(running)
+    api = await KubernetesApi.connect(server_configuration(running.server))
+    name = ("volcano-demo", "volcano-vgpu-single")
+
+    async def pod() -> dict[str, Any]:
+        return next(iter((await api.list(POD, namespace=name[0])).items), {})
+
+    def audit() -> subprocess.CompletedProcess[str]:
+        command = [COMMAND, "audit", "verify", "--data", str(tmp_path / "data"), "--kubernetes", running.server]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    bound = await until(pod, lambda found: found and found["status"].get("phase") == "Running")
+    whole = await asyncio.to_thread(audit)
+    assert whole.returncode == 0, whole.stdout + whole.stderr
+    assert "1 placements agree" in whole.stdout
+    decision = bound["metadata"]["annotations"]["gpuledger.dev/decision"]
+    forged = {"metadata": {"annotations": {"volcano.sh/vgpu-ids-new": "GPU-forged,NVIDIA,1,0:"}}}
+    await api.patch(POD, *name, forged)
+    await api.close()
+    found = await asyncio.to_thread(audit)
+    assert found.returncode == 1
+    first = found.stdout.splitlines()[1]
+    assert f'{decision}: Pod {"/".join(name)}: volcano.sh/vgpu-ids-new is "GPU-forged,NVIDIA,1,0:"' in first

@@ -14,6 +14,7 @@ from log_story import Story
 from typer.testing import CliRunner
 
 from adapters.log.audit import AuditReport, verify
+from adapters.log.drift import Difference, DriftReport
 from adapters.log.memory import MemoryLog
 from adapters.log.sqlite import SqliteLog
 from adapters.log.writer import TermWriter
@@ -243,3 +244,26 @@ async def test_a_log_that_began_anew_is_audited_on_both_sides() -> None:
 
 async def test_an_empty_log_passes() -> None:
     assert (await verify(MemoryLog())).passed
+
+
+@pytest.mark.parametrize(
+    ("where", "problem"),
+    [
+        ("/nowhere", "--kubernetes /nowhere: neither a file nor a URL"),
+        ("http://127.0.0.1:1", "--kubernetes http://127.0.0.1:1: "),
+    ],
+)
+def test_a_cluster_that_cannot_be_asked_is_named(data: Path, where: str, problem: str) -> None:
+    result = call(data, "--kubernetes", where)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"gpuledger: {problem}")
+
+
+async def test_drift_stands_among_the_findings_in_the_order_of_the_log() -> None:
+    report = await audited(invented)
+    report.add_drift(DriftReport(3, 1, 1, (Difference(FIRST_BATCH, "prod/i1/1.0/0", "Pod x: differs"),)))
+    assert [finding.position for finding in report.findings] == [FIRST_BATCH, 43]
+    lines = audit.as_text(report).splitlines()
+    assert lines[1] == f"  position {FIRST_BATCH} prod/i1/1.0/0: Pod x: differs"
+    assert "  cluster    3 objects, 1 placements" in lines
+    assert "  unchecked  1 pods bear decisions from before the log's front" in lines
