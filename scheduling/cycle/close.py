@@ -21,7 +21,6 @@ from scheduling.reasons.kinds import (
     Gated,
     GroupMissing,
     NoConfiguration,
-    NoNode,
     QueueMissing,
     Reason,
     RequestRefused,
@@ -36,13 +35,15 @@ _WAITING = (TaskStatus.PENDING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED)
 class Details:
     """Each job at the end of the cycle, summed up once, and what many pods have in common put into words once.
 
-    ``hides_schedulable``: pods of a blocked gang get the reason Unschedulable too (scheduling section 9 row 16).
+    ``conditions`` tells whether a plugin sets any (PG-12). ``hides_schedulable``: pods of a blocked gang get the reason
+    Unschedulable too (scheduling section 9 row 16).
     """
 
     def __init__(self, session: Session) -> None:
         self._gangs: dict[str, GangReason] = {}
         self._texts: dict[int, tuple[Reason, str]] = {}
         gang = session.plugin("gang")
+        self.conditions = gang is not None
         self.hides_schedulable = gang is not None and boolean(gang.arguments, REPORT_UNSCHEDULABLE, False)
 
     def gang(self, job: Job) -> GangReason:
@@ -55,13 +56,16 @@ class Details:
         return self.gang(job).detail
 
     def text(self, reason: Reason) -> str:
-        """Return a reason in words. All pods of a class share what no node takes them for, all of a gang its detail."""
-        if not isinstance(reason, NoNode | GangDetail):
-            return texts.text(reason)
+        """Return a reason in words: put into words once, as a job, its origin and its pods share one."""
         known = self._texts.get(id(reason))
-        if known is None:
-            known = self._texts[id(reason)] = (reason, texts.text(reason))
-        return known[1]
+        if known is not None:
+            return known[1]
+        if isinstance(reason, GangDetail):
+            found = texts.gang_detail(reason, self.text(reason.origin) if reason.origin else "")
+        else:
+            found = texts.text(reason)
+        self._texts[id(reason)] = (reason, found)
+        return found
 
 
 def groups(session: Session, details: Details) -> dict[str, GroupBook]:
@@ -85,12 +89,10 @@ def _left_out(entry: GroupEntry) -> GroupBook:
 
 
 def _book(session: Session, job: Job, details: Details) -> GroupBook:
-    before = job.book
-    waits = bool(job.tasks) and not job.filled and not _only_terminating(job)
-    gang = session.plugin("gang")
-    condition = _condition(job, waits, details) if gang else _as_before(job)
-    unschedulable = waits and gang is not None
-    phase = _phase(job, unschedulable)
+    before, filled = job.book, job.filled
+    waits = bool(job.tasks) and not filled and not _only_terminating(job)
+    condition = _condition(job, waits, details) if details.conditions else _as_before(job)
+    phase = _phase(job, waits and details.conditions)
     kind, reason, message = _event(job, phase, details)
     turned = job.turn_failed or not (job.admitted or before.reserves)
     return GroupBook(
@@ -101,7 +103,7 @@ def _book(session: Session, job: Job, details: Details) -> GroupBook:
         event_message=message,
         reserves=phase != INQUEUE or not turned,
         evicted_ms=job.evicted_ms or before.evicted_ms,
-        passed_over=0 if job.filled else before.passed_over if job.passed_over is None else job.passed_over,
+        passed_over=0 if filled else before.passed_over if job.passed_over is None else job.passed_over,
         cause=_cause(job, waits and phase != COMPLETED, details),
         **condition,
     )
@@ -113,16 +115,16 @@ def _book(session: Session, job: Job, details: Details) -> GroupBook:
 def _condition(job: Job, waits: bool, details: Details) -> dict[str, Any]:
     """Return the condition's fields."""
     before = job.book
+    if waits:
+        gang = details.gang(job)
+        message = texts.condition(gang, details.text(gang.detail))
+        reason = texts.NOT_ENOUGH_RESOURCES
+        return {"unschedulable": True, "reason": reason, "message": message, "scheduled": before.scheduled}
     if job.tasks and job.filled:
         # The older condition is taken back, not left True beside the new one (PG-16).
         older = None if before.unschedulable is None else False
         reason = texts.TASKS_READY if older is False else ""
         return {"unschedulable": older, "reason": reason, "message": "", "scheduled": True}
-    if waits:
-        gang = details.gang(job)
-        message = texts.condition(gang, details.text(gang.detail))
-        said = {"reason": texts.NOT_ENOUGH_RESOURCES, "message": message}
-        return {"unschedulable": True, **said, "scheduled": before.scheduled}
     return _as_before(job)
 
 
@@ -145,8 +147,10 @@ def _cause(job: Job, waits: bool, details: Details) -> str:
 
 def _only_terminating(job: Job) -> bool:
     """Tell whether a job is not ready only because scheduled tasks are terminating (PG-13)."""
+    if job.pending or job.pipelined:
+        return False
     releasing = job.releasing_with_node
-    return releasing > 0 and not job.pending and not job.pipelined and job.scheduled + releasing >= job.minimum
+    return releasing > 0 and job.scheduled + releasing >= job.minimum
 
 
 # --- phases (PG-6 to PG-7a) ---
@@ -209,7 +213,7 @@ def _pod_book(task: Task, details: Details) -> PodBook:
     nominated = task.nominated or (task.node if task.promised else task.book.nominated_node)
     reason = rollup.pod(task, details.detail)
     book = _said(reason, details.text(reason), warnings, nominated)
-    if details.hides_schedulable and book.reason:
+    if details.hides_schedulable and book.reason == texts.SCHEDULABLE:
         return book.model_copy(update={"reason": texts.UNSCHEDULABLE})
     return book
 

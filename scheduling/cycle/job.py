@@ -219,6 +219,8 @@ class Job:
 
     @property
     def releasing_with_node(self) -> int:
+        if not self.counts.get(TaskStatus.RELEASING):
+            return 0
         return sum(task.status is TaskStatus.RELEASING and bool(task.node) for task in self.tasks)
 
     @property

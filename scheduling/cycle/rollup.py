@@ -11,39 +11,34 @@ from scheduling.status import ALLOC, TaskStatus
 
 
 def gang(job: Job) -> GangReason:
-    """Return a gang's tasks, counted, and what stands against it."""
-    able = sum(_schedulable(task) for task in job.tasks)
-    origin, task = _origin(job)
+    """Return a gang's tasks, counted, and what stands against it.
+
+    Its origin is why nodes refused the first task in task order (MSG-4), else what its queue says (Q-24, Q-24a).
+    """
+    able = 0
+    refused: Task | None = None
+    first: Reason | None = None
+    for task in job.tasks:
+        if task.status is not TaskStatus.PENDING:
+            continue
+        if task.trial is not None and task.trial[0] in ALLOC:
+            able += 1
+        if refused is None and isinstance(task.reason, NoNode | RoleSkipped):
+            refused = task
+        first = first or task.traits.refused or task.reason or job.refusal
     detail = GangDetail(
         ready=job.filled,
         minimum=job.minimum,
         counts={status.value: count for status, count in job.counts.items() if count},
         pending=job.pending,
         schedulable=able,
-        origin=origin,
-        origin_task=task,
+        origin=refused.reason if refused else first,
+        origin_task=refused.name if refused else "",
         invalid=job.invalid,
     )
     # Never below 0 (MSG-1).
     lacking = max(job.minimum - job.ready - able, 0)
     return GangReason(job.key, job.queue.name, lacking, len(job.tasks), detail, held(job))
-
-
-def _schedulable(task: Task) -> bool:
-    return task.status is TaskStatus.PENDING and task.trial is not None and task.trial[0] in ALLOC
-
-
-def _origin(job: Job) -> tuple[Reason | None, str]:
-    """Return why, of the first task in task order that nodes refused (MSG-4), else of the queue (Q-24, Q-24a)."""
-    if not job.pending:
-        return None, ""
-    first: Reason | None = None
-    for task in job.tasks:
-        if task.status is TaskStatus.PENDING:
-            if isinstance(task.reason, NoNode | RoleSkipped):
-                return task.reason, task.name
-            first = first or task.traits.refused or task.reason or job.refusal
-    return first, ""
 
 
 def held(job: Job) -> Reason | None:

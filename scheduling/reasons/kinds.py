@@ -252,8 +252,10 @@ class BindFailed:
     error: str
 
 
+PodOwnReason: TypeAlias = Gated | RequestRefused | GroupMissing | QueueMissing | NoConfiguration | BindFailed
+
 #: Why one task waits.
 Reason: TypeAlias = (
     NoNode | RoleSkipped | QueueReason | Overused | ReservationReleased | GangDetail | FitsForGang | FitsOnceReleased
-    | Gated | RequestRefused | GroupMissing | QueueMissing | NoConfiguration | BindFailed
+    | PodOwnReason
 )  # fmt: skip

@@ -5,7 +5,7 @@ The grammar is that of MSG-1 to MSG-7; entries of a histogram are sorted as stri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from scheduling.reasons.kinds import (
@@ -22,6 +22,7 @@ from scheduling.reasons.kinds import (
     NotOpen,
     OverCommitted,
     Overused,
+    PodOwnReason,
     QueueMissing,
     QueueReason,
     QueueShort,
@@ -62,41 +63,33 @@ def code(reason: Reason) -> str:
 
 
 def text(reason: Reason) -> str:
-    """Return the message of a waiting pod's condition (POD-1), or what stands behind "origin" (MSG-4, Q-24a)."""
+    """Return the message of a waiting pod's condition (POD-1), or what stands behind "origin" (MSG-4, Q-24a).
+
+    The kinds that most pods wait for come first.
+    """
     match reason:
+        case QueueShort() | NotOpen() | HasChildren() | RootTakesNone() | OverCommitted():
+            return _of_queue(reason)
         case NoNode():
             return node_summary(reason)
-        case RoleSkipped(task, role):
-            return f"Task {task} with role spec {role} has already predicated failed, skip"
         case GangDetail():
-            return gang_detail(reason)
+            return gang_detail(reason, text(reason.origin) if reason.origin else "")
         case FitsForGang(pod, node):
             return f"Pod {pod} can possibly be assigned to {node}, once minAvailable is satisfied"
         case FitsOnceReleased(pod, node):
-            return (
-                f"Pod {pod} can possibly be assigned to {node}, once resource is released and minAvailable is satisfied"
-            )
+            released = "once resource is released and minAvailable is satisfied"
+            return f"Pod {pod} can possibly be assigned to {node}, {released}"
+        case RoleSkipped(task, role):
+            return f"Task {task} with role spec {role} has already predicated failed, skip"
         case Overused(names):
-            return "resource in cluster is overused: " + _each("overused", names)
+            return f"resource in cluster is overused: {_each('overused', names)}"
         case ReservationReleased(timeout):
             return f"no task within {timeout}, reservation released"
-        case Gated():
-            return ""
-        case RequestRefused(words):
-            return words
-        case GroupMissing(group):
-            return f"PodGroup {group} does not exist"
-        case QueueMissing(group):
-            return f"PodGroup {group}: {queue_missing(reason)}"
-        case NoConfiguration(errors):
-            return f"no valid scheduler configuration: {'; '.join(errors)}"
-        case BindFailed(node, error):
-            return f"failed to bind to node {node}: {error}"
         case _:
-            return queue_text(reason)
+            return _of_pod(reason)
 
 
-def queue_text(reason: QueueReason) -> str:
+def _of_queue(reason: QueueReason) -> str:
     """Return why a queue does not take something (Q-4a, Q-4b, Q-24; CFG-13 for capacity)."""
     match reason:
         case QueueShort(queue, names):
@@ -114,8 +107,26 @@ def queue_text(reason: QueueReason) -> str:
             assert_never(reason)
 
 
-def _each(word: str, names: Iterable[str]) -> str:
-    return ", ".join(f"{word} {name}" for name in names)
+def _of_pod(reason: PodOwnReason) -> str:
+    match reason:
+        case Gated():
+            return ""
+        case RequestRefused(words):
+            return words
+        case GroupMissing(group):
+            return f"PodGroup {group} does not exist"
+        case QueueMissing(group):
+            return f"PodGroup {group}: {queue_missing(reason)}"
+        case NoConfiguration(errors):
+            return f"no valid scheduler configuration: {'; '.join(errors)}"
+        case BindFailed(node, error):
+            return f"failed to bind to node {node}: {error}"
+        case _:
+            assert_never(reason)
+
+
+def _each(word: str, names: Sequence[str]) -> str:
+    return f", {word} ".join(("", *names))[2:]
 
 
 def node_summary(reason: NoNode) -> str:
@@ -131,8 +142,8 @@ def node_summary(reason: NoNode) -> str:
 # --- gangs ---
 
 
-def gang_detail(detail: GangDetail) -> str:
-    """Return M-2."""
+def gang_detail(detail: GangDetail, origin: str) -> str:
+    """Return M-2; ``origin`` is what stands against the gang first, in words."""
     found = f"{READY if detail.ready else NOT_READY}, {histogram({**detail.counts, 'minAvailable': detail.minimum})}"
     if detail.pending:
         able = detail.schedulable
@@ -140,7 +151,7 @@ def gang_detail(detail: GangDetail) -> str:
     if detail.origin is None:
         return found
     whose = f" {detail.origin_task}" if detail.origin_task else ""
-    return f"{found}. Origin reason is{whose}: {text(detail.origin)}"
+    return f"{found}. Origin reason is{whose}: {origin}"
 
 
 def condition(gang: GangReason, detail: str) -> str:
@@ -151,6 +162,18 @@ def condition(gang: GangReason, detail: str) -> str:
 def event(gang: GangReason, detail: str) -> str:
     """Return E-5: its first number is the count of Pending tasks; ``detail`` is M-2."""
     return f"{gang.detail.pending}/{gang.tasks} tasks in gang unschedulable: {detail}"
+
+
+def gang_summary(gang: GangReason) -> str:
+    """Return what keeps a gang waiting, for explanations: what ``GangReason.cause`` is the word of."""
+    detail = gang.detail
+    if gang.held is not None:
+        return text(gang.held)
+    if detail.invalid is not None:
+        return invalid(detail.invalid)
+    if detail.origin is None:
+        return gang_detail(detail, "")
+    return f"{detail.origin_task}: {text(detail.origin)}" if detail.origin_task else text(detail.origin)
 
 
 def held_event(reason: Reason) -> str:

@@ -112,6 +112,26 @@ class GroupLens:
                 yield f"phase {change.book.phase}{_group_book(change.book)}"
 
 
+class QueueLens:
+    """What a record has to do with a Queue, by its name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, record: Record, fold: Fold) -> tuple[str, str] | None:
+        body = record.body
+        if isinstance(body, Deleted) and body.kind == "Queue" and body.name == self._name:
+            return "deleted", "" if body.seen else "it was missing from a list"
+        if not isinstance(body, Observed) or body.kind != "Queue" or body.object["metadata"]["name"] != self._name:
+            return None
+        spec, status = body.object.get("spec"), body.object.get("status")
+        limits = spec.get("capability") if isinstance(spec, dict) else None
+        state = str(status.get("state") or "Open") if isinstance(status, dict) else "Open"
+        parts = sorted(limits.items()) if isinstance(limits, dict) else ()
+        limited = "".join(f", {name} at most {value}" for name, value in parts)
+        return "observed", f"version {body.version}: {state}{limited}"
+
+
 def _key(meta: Any) -> str:
     return f"{meta.get('namespace')}/{meta.get('name')}" if isinstance(meta, dict) else ""
 

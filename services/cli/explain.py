@@ -19,20 +19,14 @@ from adapters.log.port import Log
 from events import names
 from events.canonical import Json
 from events.codec import format_time
-from scheduling import waiting
+from scheduling.cycle.queue_status import allocated, group_counts
 from scheduling.devices.arguments import rule_id
 from scheduling.devices.cards import Holder
-from scheduling.reasons.kinds import NoNode
-from scheduling.reasons.tree import PodReason
-from scheduling.remedies import ahead, least_change
 from scheduling.state.model import Model, PodEntry
-from scheduling.why import why
-from services.cli import history
-from services.cli.biography import Biography, GroupLens, Happening, Lens, PodLens
+from services.cli import history, waits
+from services.cli.biography import Biography, GroupLens, Happening, Lens, PodLens, QueueLens
 from services.cli.history import DATA_DEFAULT, AtOption, DataOption, LogOption, printable
-
-#: How many nodes are shown to people; JSON has them all.
-_NODES_SHOWN = 20
+from services.cli.state import amounts_shown, queue_shown
 
 app = typer.Typer(name="explain", help="Why something is where it is, or why it waits.", no_args_is_help=True)
 
@@ -72,6 +66,18 @@ def podgroup(
     _explain("podgroup", name, data, url, at, output, GroupLens, describe_group)
 
 
+@app.command("queue")
+def queue(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    data: DataOption = DATA_DEFAULT,
+    url: LogOption = "",
+    at: AtOption = "",
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Explain a queue: what it holds and may hold, who waits in it in which order and why, and its history."""
+    _explain("queue", name, data, url, at, output, QueueLens, describe_queue)
+
+
 def _explain(
     kind: str,
     name: str,
@@ -82,7 +88,10 @@ def _explain(
     lens: Callable[[str], Lens],
     describe: Callable[[Model, str], Json],
 ) -> None:
-    if name.count("/") != 1 or not all(name.split("/")):
+    if kind == "queue":
+        if not name or "/" in name:
+            history.fail(f"queue {name}: name it as NAME")
+    elif name.count("/") != 1 or not all(name.split("/")):
         history.fail(f"{kind} {name}: name it as NS/NAME")
 
     async def show(log: Log) -> Json | None:
@@ -128,45 +137,15 @@ def describe_pod(model: Model, key: str) -> Json:
         "decision": entry.placement_id or pod_.annotations.get(names.DECISION, ""),
         "reason": entry.book.reason,
         "message": entry.book.message,
+        "cause": entry.book.cause,
         "warnings": list(entry.book.warnings),
         "bindFailures": entry.bind_failures,
     }
     if group and not entry.node:
         found["podGroupMessage"] = group.book.message
         found["podGroupEvent"] = _if_other(group.book.event_message, group.book.message)
-        found |= _outlook(model, pod_.group_key)
+        found |= waits.outlook(model, pod_.group_key)
     return found
-
-
-def _outlook(model: Model, group: str) -> Json:
-    """What would let a waiting group run, found by deciding again on a changed state, and who is ahead of it."""
-    remedy = least_change(model, group, model.time_ms)
-    gang = why(model, group, model.time_ms)
-    found: Json = {"wouldRunIf": remedy.text if remedy else "", "ahead": ahead(model, group, model.time_ms)}
-    if gang is not None:
-        found["why"] = [_pod_reason(pod_) for pod_ in gang.pods]
-        found["queueWaits"] = {
-            cause: count
-            for queue in waiting.queues(model)
-            if queue.queue == gang.queue
-            for cause, count in queue.pods.items()
-        }
-    return found
-
-
-def _pod_reason(found: PodReason) -> Json:
-    """A waiting pod's reason, down to nodes and cards."""
-    answers = found.reason.answers if isinstance(found.reason, NoNode) else {}
-    nodes = [
-        {
-            "node": name,
-            "reason": answer.reason,
-            "detail": answer.detail,
-            "cards": [{"gpu": card.gpu, "word": card.word} for card in answer.cards],
-        }
-        for name, answer in sorted(answers.items())
-    ]
-    return {"pod": found.pod, "cause": found.reason.cause.value, "nodes": nodes}
 
 
 def _if_other(text: str, said: str) -> str:
@@ -226,31 +205,39 @@ def describe_group(model: Model, key: str) -> Json:
         "unschedulable": entry.book.unschedulable,
         "reason": entry.book.reason,
         "message": entry.book.message,
+        "cause": entry.book.cause,
         "event": _if_other(entry.book.event_message, entry.book.message),
         "attempts": entry.attempts,
         "members": pods,
-        **(_outlook(model, key) if entry.book.unschedulable else {}),
+        **(waits.outlook(model, key) if entry.book.cause else {}),
     }
 
 
-def _why_lines(item: Json) -> list[str]:
-    lines = [f"  {'waits':<14} {item['pod']}: {item['cause']}"]
-    for node in item["nodes"][:_NODES_SHOWN]:
-        lines.append(f"    {'node':<12} {node['node']}: {node['detail'] or node['reason']}")
-        lines += [f"      {'card':<10} {card['gpu']}: {card['word']}" for card in node["cards"]]
-    more = len(item["nodes"]) - _NODES_SHOWN
-    return [*lines, f"    {'nodes':<12} and {more} more"] if more > 0 else lines
+def describe_queue(model: Model, name: str) -> Json:
+    """Return what the state says of a queue; empty if there is none of this name."""
+    found = model.queues.get(name)
+    if found is None:
+        return {}
+    below = sorted(queue.name for queue in model.queues.values() if queue.parent == name and queue.name != name)
+    return {
+        "uid": found.uid,
+        **queue_shown(found, allocated(model).get(name, {})),
+        "phases": group_counts(model)[name],
+        "waits": waits.counts(model, name),
+        "below": {child: waits.counts(model, child) for child in below},
+        "waiting": waits.in_queue(model, name),
+    }
 
 
 # --- for people ------------------------------------------------------------------------------------------------------
 
 _HEADINGS = (
-    ("uid", "uid"), ("status", "status"), ("phaseSince", "since"), ("scheduler", "scheduler"), ("podGroup", "podgroup"),
-    ("podGroupPhase", "its phase"), ("queue", "queue"), ("queueState", "its state"), ("minMember", "minMember"),
-    ("placed", "placed"), ("node", "node"), ("allocation", "allocation"), ("decision", "decision"),
-    ("reason", "reason"), ("message", "message"), ("event", "event"), ("podGroupMessage", "podgroup says"),
-    ("podGroupEvent", "its event"), ("wouldRunIf", "would run if"), ("bindFailures", "refused binds"),
-    ("attempts", "attempts"),
+    ("uid", "uid"), ("status", "status"), ("state", "state"), ("phaseSince", "since"), ("scheduler", "scheduler"),
+    ("podGroup", "podgroup"), ("podGroupPhase", "its phase"), ("queue", "queue"), ("queueState", "its state"),
+    ("parent", "parent"), ("weight", "weight"), ("minMember", "minMember"), ("placed", "placed"), ("node", "node"),
+    ("allocation", "allocation"), ("decision", "decision"), ("reason", "reason"), ("message", "message"),
+    ("cause", "cause"), ("event", "event"), ("podGroupMessage", "podgroup says"), ("podGroupEvent", "its event"),
+    ("wouldRunIf", "would run if"), ("bindFailures", "refused binds"), ("attempts", "attempts"),
 )  # fmt: skip
 
 
@@ -260,17 +247,15 @@ def as_text(found: Json) -> str:
     if not found["exists"]:
         lines.append("  it does not exist at this moment")
     lines += [f"  {label:<14} {found[name]}" for name, label in _HEADINGS if found.get(name)]
+    amounts = ("allocated", "capability", "deserved", "guarantee")
+    lines += [f"  {name:<14} {amounts_shown(found[name])}" for name in amounts if found.get(name)]
     for device in found.get("devices", ()):
         rules = f", rule {' and '.join(device['rules'])}" if device["rules"] else ""
         lost = "" if device["registered"] else " (not registered)"
         amount = f"memory {device['memory']}, cores {device['cores']}"
         lines.append(f"  {'device':<14} {device['gpu']}{device['slice']}{lost}: {amount}{rules}")
     lines += [f"  {'warning':<14} {warning}" for warning in found.get("warnings", ())]
-    lines += [f"  {'ahead of it':<14} {group}" for group in found.get("ahead", ())]
-    lines += [line for item in found.get("why", ()) for line in _why_lines(item)]
-    if found.get("queueWaits"):
-        waits = ", ".join(f"{count} {cause}" for cause, count in found["queueWaits"].items())
-        lines.append(f"  {'queue waits':<14} {waits}")
+    lines += waits.lines(found)
     for member in found.get("members", ()):
         where = member["node"] or member["message"] or "-"
         lines.append(f"  {'member':<14} {member['name']} {member['status']}: {where}")

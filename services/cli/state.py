@@ -13,10 +13,13 @@ import typer
 from adapters.log.port import Log
 from events.canonical import Json
 from events.codec import format_time
+from scheduling import waiting
 from scheduling.cycle.queue_status import allocated, as_status
 from scheduling.devices.arguments import rule_id
 from scheduling.devices.cards import Card
 from scheduling.nodes.view import NodeView
+from scheduling.objects import Queue
+from scheduling.resources import Vector
 from scheduling.state.fold import Fold, effective_configuration
 from scheduling.state.model import Model
 from services.cli import history
@@ -120,20 +123,28 @@ def claims(model: Model) -> list[Json]:
 
 
 def _queues(model: Model) -> list[Json]:
-    held = allocated(model)
+    held, waits = allocated(model), {item.queue: item for item in waiting.queues(model)}
     return [
         {
             "name": name,
-            "state": queue.state or "Open",
-            "parent": queue.parent,
-            "weight": queue.weight,
-            "allocated": as_status(held.get(name, {})),
-            "capability": _quantities(queue.capability),
-            "deserved": _quantities(queue.deserved),
-            "guarantee": _quantities(queue.guarantee),
+            **queue_shown(queue, held.get(name, {})),
+            "waits": {"podGroups": dict(waits[name].groups), "pods": dict(waits[name].pods)} if name in waits else {},
         }
         for name, queue in sorted(model.queues.items())
     ]
+
+
+def queue_shown(queue: Queue, held: Vector) -> Json:
+    """Return a queue's state, limits and what it holds."""
+    return {
+        "state": queue.state or "Open",
+        "parent": queue.parent,
+        "weight": queue.weight,
+        "allocated": as_status(held),
+        "capability": _quantities(queue.capability),
+        "deserved": _quantities(queue.deserved),
+        "guarantee": _quantities(queue.guarantee),
+    }
 
 
 def _quantities(found: Any) -> Json:
@@ -208,16 +219,21 @@ def _queues_table(found: Json) -> str:
             queue["name"],
             queue["state"],
             str(queue["weight"]),
-            _amounts(queue["allocated"]),
-            _amounts(queue["capability"]),
+            amounts_shown(queue["allocated"]),
+            amounts_shown(queue["capability"]),
+            _waits(queue["waits"].get("podGroups", {})),
         ]
         for queue in found["queues"]
     ]
-    return table([["QUEUE", "STATE", "WEIGHT", "ALLOCATED", "CAPABILITY"], *rows]) if rows else ""
+    return table([["QUEUE", "STATE", "WEIGHT", "ALLOCATED", "CAPABILITY", "WAITING PODGROUPS"], *rows]) if rows else ""
 
 
-def _amounts(quantities: Json) -> str:
+def amounts_shown(quantities: Json) -> str:
     return ",".join(f"{name}={value}" for name, value in quantities.items()) or "-"
+
+
+def _waits(counts: Json) -> str:
+    return ", ".join(f"{count} {cause}" for cause, count in counts.items()) or "-"
 
 
 def _groups_table(found: Json) -> str:

@@ -48,6 +48,16 @@ async def test_a_queue_without_podgroups_has_zeros() -> None:
         assert f'volcano_queue_{name}_milli_cpu{{queue_name="idle"}} 0.0' in text
 
 
+async def test_what_waits_is_counted_by_queue_and_cause() -> None:
+    """scheduling/POD-1, Q-24: pods and PodGroups; who is placed is counted no more."""
+    world, metrics = await metered_world()
+    for name in ("pods", "podgroups"):
+        assert f'gpuledger_waiting_{name}{{queue="default",reason="queue-limit"}} 1.0' in shown(metrics)
+    world.store.remove(POD, "team-a", "waits")
+    await world.settle()
+    assert 'queue="default",reason=' not in shown(metrics)
+
+
 @pytest.mark.parametrize("elapsed_ms", [-5, 0])
 def test_durations_are_never_negative(elapsed_ms: int) -> None:
     """scheduling/ME-4."""

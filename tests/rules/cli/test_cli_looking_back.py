@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from adapters.log.sqlite import SqliteLog
 from events.codec import Message
-from events.kinds import POD
+from events.kinds import POD, POD_GROUP, QUEUE
 from services.cli import audit, explain, log, state
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -222,6 +222,8 @@ def test_explain_a_waiting_pod_gives_the_reason_word_for_word(data: Path) -> Non
     (pod,) = [pod for pod in stated["pods"] if pod["name"] == "team-a/big"]
     assert found["status"] == "Pending"
     assert found["message"] == pod["message"] != ""
+    assert found["gangWaits"]["cause"] == found["cause"] == found["why"][0]["cause"]
+    assert found["why"][0]["text"] == found["message"]
     assert found["node"] == ""
     assert [item["what"] for item in found["history"]] == ["observed", "decided"]
 
@@ -231,6 +233,75 @@ def test_explain_a_podgroup(data: Path) -> None:
     for part in ("status         Inqueue", "minMember      2", "placed         1", "team-a/p0 Binding: n1"):
         assert part in text
     assert "bind p0 to n1, p1 to n1 (prod/i1/1.0/0); phase Inqueue" in text
+
+
+async def a_queue_that_is_full(story: Story) -> None:
+    """A queue below another one: a gang runs, a second one is beyond the limit, of a third there are no pods."""
+    await story.begin()
+    await story.node("n1")
+    await story.observe(QUEUE, {"spec": {"weight": 1, "capability": {"volcano.sh/vgpu-memory": "1500"}}}, "default")
+    await story.observe(QUEUE, {"spec": {"weight": 1, "parent": "default"}}, "lower")
+    await story.gone(QUEUE, "lower")
+    for name in ("g1", "g2"):
+        await story.group(name)
+        await story.pod(f"p-{name}", name)
+    least = {"minMember": 2, "queue": "default", "minResources": {"volcano.sh/vgpu-memory": "9000"}}
+    await story.observe(POD_GROUP, {"spec": least}, "job", "team-a")
+    await story.decide()
+
+
+def test_explain_a_queue_down_to_its_groups(tmp_path: Path) -> None:
+    """scheduling/Q-24, E-7: who waits in it, in which order, and why; PodGroups without pods too"""
+    write(tmp_path, a_queue_that_is_full)
+    found = json.loads(shown(tmp_path, "explain", "queue", "default", "-o", "json"))
+    assert found["waits"] == {"podGroups": {"queue-limit": 2}, "pods": {"queue-limit": 1}}
+    text = "queue default resource quota insufficient: insufficient volcano.sh/vgpu-memory"
+    waiting = {item["podGroup"]: (item["cause"], item["text"], item["pods"]) for item in found["waiting"]}
+    assert waiting == {
+        "team-a/g2": ("queue-limit", text, {"queue-limit": 1}),
+        "team-a/job": ("queue-limit", text, {}),
+    }
+    assert found["phases"]["pending"] == 1
+    told = shown(tmp_path, "explain", "queue", "default")
+    for part in (
+        "state          Open",
+        "capability     volcano.sh/vgpu-memory=1500",
+        "groups wait    2 queue-limit",
+        "pods wait      1 queue-limit",
+        f"waits          team-a/job: queue-limit: {text}",
+        "observed  version 4: Open, volcano.sh/vgpu-memory at most 1500",
+    ):
+        assert part in told, told
+    assert "default  Open   1" in shown(tmp_path, "state")
+    assert "2 queue-limit" in shown(tmp_path, "state")
+
+
+def test_explain_a_queue_above_others(tmp_path: Path) -> None:
+    """scheduling/Q-4b: what waits below it"""
+
+    async def tell(story: Story) -> None:
+        await story.begin()
+        await story.observe(QUEUE, {"spec": {"weight": 1}}, "root")
+        await story.observe(QUEUE, {"spec": {"weight": 1, "parent": "root"}}, "default")
+        await story.pod("p", "g")
+        await story.group("g")
+        await story.decide()
+
+    write(tmp_path, tell)
+    assert "queue below    default: 1 no-node" in shown(tmp_path, "explain", "queue", "root")
+
+
+def test_explain_a_queue_that_is_gone_still_tells_its_history(tmp_path: Path) -> None:
+    write(tmp_path, a_queue_that_is_full)
+    text = shown(tmp_path, "explain", "queue", "lower")
+    assert "it does not exist at this moment" in text
+    assert "deleted" in text
+
+
+def test_a_queue_has_no_namespace(data: Path) -> None:
+    result = call(data, "explain", "queue", "team-a/default")
+    assert result.exit_code == 2
+    assert "name it as NAME" in result.stderr
 
 
 def test_explain_in_the_past(data: Path) -> None:
@@ -272,11 +343,11 @@ def test_a_name_that_is_none_is_wrong_usage(data: Path, name: str) -> None:
     assert "NS/NAME" in result.stderr
 
 
-@pytest.mark.parametrize("kind", ["pod", "podgroup"])
-def test_what_the_log_does_not_know_is_said(data: Path, kind: str) -> None:
-    result = call(data, "explain", kind, "team-a/nobody")
+@pytest.mark.parametrize(("kind", "name"), [("pod", "team-a/nobody"), ("podgroup", "team-a/nobody"), ("queue", "none")])
+def test_what_the_log_does_not_know_is_said(data: Path, kind: str, name: str) -> None:
+    result = call(data, "explain", kind, name)
     assert result.exit_code == 1
-    assert "team-a/nobody" in result.stderr
+    assert name in result.stderr
 
 
 # --- the data folder ---
