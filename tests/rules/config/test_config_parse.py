@@ -285,6 +285,21 @@ def test_arguments_of_the_wrong_type() -> None:
     )
 
 
+def test_arguments_of_gang_eviction() -> None:
+    """scheduling/GP-1, CFG-11: typed like all others; any whole number of domains will do."""
+    arguments = {"maxDomains": "8", "allowWholeBundle": "no"}
+    report = conf("allocate, gangpreempt", configurations=[{"name": "gangpreempt", "arguments": arguments}])
+    accepted(report)
+    assert report.warnings == (
+        "Could not parse argument: 8 for key maxDomains to int",
+        "Could not parse argument: no for key allowWholeBundle to bool",
+    )
+    fine = {"maxDomains": 0, "allowWholeBundle": "false"}
+    report = conf("allocate, gangreclaim", configurations=[{"name": "gangreclaim", "arguments": fine}])
+    accepted(report)
+    assert report.warnings == ()
+
+
 def test_arguments_of_the_right_type() -> None:
     """scheduling/CFG-11: floats accept integers, booleans strings, names may be families."""
     report = conf(

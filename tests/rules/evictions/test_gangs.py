@@ -47,6 +47,20 @@ def test_a_bare_pod_is_a_whole_bundle(allowed: bool) -> None:
     assert evicted(place) == (["low-w-0"] if allowed else [])
 
 
+@pytest.mark.parametrize("most", [1, 8, 0, -3])
+def test_without_topology_the_cluster_is_the_one_domain(most: int) -> None:
+    """scheduling/GP-1: however many may be looked at, it is looked at, as a whole"""
+    settings = config(*BY_GANG, gangpreempt={"maxDomains": most})
+    nodes = (node("a", cards=1, memory=4000), node("b", cards=1, memory=4000))
+    place = world(*nodes, job("low", 2, gpu(4000), minimum=2), settings=settings)
+    place.settle()
+    place.see(job("high", 2, gpu(4000), klass="high", age=9))
+    assert sorted(evicted(place)) == ["low-w-0", "low-w-1"]
+    place.effects()
+    place.settle()
+    assert {place.on("high-w-0"), place.on("high-w-1")} == {"a", "b"}
+
+
 def test_equal_priority_gives_nothing() -> None:
     """scheduling/GP-2: strictly lower"""
     place = full()
