@@ -280,7 +280,8 @@ class Outcome(Body):
 
     ``applied``: the API server did it (``version`` is the pod's resourceVersion that it was made on, or one after it:
     only events up to there are older, scheduling/F-4). ``refused``: a final no; nothing stays reserved. ``gone``: the
-    pod or its uid does not exist any more. ``lost``: somebody else bound it.
+    pod or its uid does not exist any more. ``lost``: somebody else bound it. ``prebind``: it was refused for a volume's
+    sake, before a Binding was sent (F-3).
     """
 
     TYPE: ClassVar[str] = "gpuledger.outcome.command.v1"
@@ -294,6 +295,7 @@ class Outcome(Body):
     version: str = ""
     status: int = 0
     message: str = ""
+    prebind: bool = False
     time_ms: int
 
 

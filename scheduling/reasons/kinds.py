@@ -252,7 +252,17 @@ class BindFailed:
     error: str
 
 
-PodOwnReason: TypeAlias = Gated | RequestRefused | GroupMissing | QueueMissing | NoConfiguration | BindFailed
+@dataclass(frozen=True, slots=True)
+class PreBindFailed:
+    """What has to be there before a binding never came (F-3)."""
+
+    cause: ClassVar[Cause] = Cause.BINDING
+    pod: str
+    error: str
+
+
+BindReason: TypeAlias = BindFailed | PreBindFailed
+PodOwnReason: TypeAlias = Gated | RequestRefused | GroupMissing | QueueMissing | NoConfiguration | BindReason
 
 #: Why one task waits.
 Reason: TypeAlias = (

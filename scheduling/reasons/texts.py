@@ -1,4 +1,4 @@
-"""Every reason in words (scheduling section 2.5, POD-1, PG-3a, PG-3b, PG-4a, Q-4a, Q-4b, Q-24, E-5 to E-8, F-2).
+"""Every reason in words (scheduling section 2.5, POD-1, PG-3a, PG-3b, PG-4a, Q-4a, Q-4b, Q-24, E-5 to E-8, F-2, F-3).
 
 The grammar is that of MSG-1 to MSG-7; entries of a histogram are sorted as strings, count included (MSG-3).
 """
@@ -23,6 +23,7 @@ from scheduling.reasons.kinds import (
     OverCommitted,
     Overused,
     PodOwnReason,
+    PreBindFailed,
     QueueMissing,
     QueueReason,
     QueueShort,
@@ -59,7 +60,7 @@ def code(reason: Reason) -> str:
     """Return the reason of a waiting pod's condition (POD-1, POD-3)."""
     if isinstance(reason, FitsForGang):
         return SCHEDULABLE
-    return SCHEDULER_ERROR if isinstance(reason, BindFailed) else UNSCHEDULABLE
+    return SCHEDULER_ERROR if isinstance(reason, BindFailed | PreBindFailed) else UNSCHEDULABLE
 
 
 def text(reason: Reason) -> str:
@@ -121,6 +122,8 @@ def _of_pod(reason: PodOwnReason) -> str:
             return f"no valid scheduler configuration: {'; '.join(errors)}"
         case BindFailed(node, error):
             return f"failed to bind to node {node}: {error}"
+        case PreBindFailed(pod, error):
+            return f"execute preBind for pod {pod} failed: {error}, resync the task"
         case _:
             assert_never(reason)
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from events.records import Batch, BindCommand, EvictCommand, Member, Outcome, PodBook, Record
 from scheduling.reasons import texts
-from scheduling.reasons.kinds import BindFailed
+from scheduling.reasons.outcomes import of_refusal
 from scheduling.state.digest import Digest
 from scheduling.state.model import Command, Model, PodEntry
 from scheduling.state.observing import group_part, pod_part
@@ -143,7 +143,7 @@ class Decisions:
         entry.placement, entry.placement_id, entry.applied_version = None, "", ""
         if body.result == "refused":
             entry.bind_failures += 1
-            reason = BindFailed(body.node, body.message)
+            reason = of_refusal(body)
             said = {"reason": texts.code(reason), "message": texts.text(reason), "cause": reason.cause.value}
             entry.book = PodBook(**said, warnings=entry.book.warnings)
             group = self._model.groups.get(command.group)

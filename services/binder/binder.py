@@ -25,6 +25,8 @@ from adapters.log.port import Log, LogError
 from adapters.log.writer import TermWriter
 from events.kinds import POD, POD_GROUP
 from events.records import Outcome
+from scheduling.reasons import texts
+from scheduling.reasons.outcomes import of_refusal
 from scheduling.state.fold import Fold
 from scheduling.state.model import Command, Model
 from services.binder.answers import Answer
@@ -218,8 +220,7 @@ class Binder:
             text = f"Successfully assigned {outcome.namespace}/{outcome.name} to {outcome.node}"
             self.recorder.emit(pod, "Normal", "Scheduled", text, again=False)
         elif outcome.result == "refused":
-            text = f"failed to bind to node {outcome.node}: {outcome.message}"
-            self.recorder.emit(pod, "Warning", "FailedScheduling", text)
+            self.recorder.emit(pod, "Warning", "FailedScheduling", texts.text(of_refusal(outcome)))
 
     def _tell_evicted(self, command: Command, outcome: Outcome) -> None:
         if outcome.result != "applied" or command.evict is None:

@@ -23,6 +23,8 @@ from events.projection import project
 from events.records import Member, Outcome
 from scheduling import objects
 from scheduling.objects import Pod
+from scheduling.reasons import texts
+from scheduling.reasons.outcomes import of_refusal
 from scheduling.state.model import Command, Model
 from services.binder.answers import Answer, Stands
 from services.binder.fence import fence
@@ -87,8 +89,7 @@ class Bindings:
         decided = self._decided.get(command.id)
         waits = await self._volumes.prepare(command, member, decided) if decided else None
         if waits and waits.failed:
-            text = f"execute preBind for pod {member.namespace}/{member.name} failed: {waits.why}, resync the task"
-            return await self._refuse(command, member, text)
+            return await self._refuse(command, member, waits.why, prebind=True)
         if waits:
             return Answer(None, acted=waits.acted, waits_for=waits.why)
         if not member.take_lock:
@@ -172,20 +173,22 @@ class Bindings:
             return None, self._outcome(command, member, "applied" if ours else "lost", version=pod.version)
         return item, None
 
-    async def _refuse(self, command: Command, member: Member, message: str, status: int = 0) -> Answer:
+    async def _refuse(
+        self, command: Command, member: Member, message: str, status: int = 0, *, prebind: bool = False
+    ) -> Answer:
         """Give the command up: first the pod is written, so that no Binding of it can come late (``fence``)."""
         for _ in range(TRIES):
             item, outcome = await self._read(command, member)
             if item is None:
                 return Answer(outcome)
+            refused = self._outcome(command, member, "refused", message, status=status, prebind=prebind)
             try:
-                text = f"failed to bind to node {member.node}: {message}"
-                await fence(self._api, self._clock, item, command.id, text)
+                await fence(self._api, self._clock, item, command.id, texts.text(of_refusal(refused)))
             except ApiError as error:
                 if error.status != 409:
                     raise
                 continue
-            return Answer(self._outcome(command, member, "refused", message, status=status))
+            return Answer(refused)
         return Answer(None, waits_for="conflict")
 
     def _unchanged(self, command: Command, item: Json) -> bool:
@@ -203,6 +206,7 @@ class Bindings:
         *,
         version: str = "",
         status: int = 0,
+        prebind: bool = False,
     ) -> Outcome:
         return Outcome(
             command=command.id,
@@ -215,6 +219,7 @@ class Bindings:
             version=version,
             status=status,
             message=message,
+            prebind=prebind,
             time_ms=self._clock.now_ms(),
         )
 

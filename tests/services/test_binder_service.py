@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import structlog
 from support.service_world import START_MS, World, refused, unknown
 
 from adapters.cluster.port import ApiError
@@ -340,9 +341,31 @@ async def test_a_claim_that_is_never_bound_is_refused_in_the_words_of_f3() -> No
     await world.binder.step()
     (outcome,) = await world.bodies(Outcome)
     assert outcome.result == "refused"
-    assert outcome.message == (
+    text = (
         "execute preBind for pod team-a/one failed: timed out waiting for persistentvolumeclaim data to be bound, "
         "resync the task"
     )
+    assert outcome.prebind
+    assert world.events("FailedScheduling")[-1] == text
+    conditions = world.get(POD, "one")["status"]["conditions"]
+    assert [item["message"] for item in conditions if item["reason"] == "SchedulerError"] == [text]
+    await world.scheduler.fold()
+    (entry,) = world.scheduler.model.pods.values()
+    assert (entry.book.reason, entry.book.message, entry.book.cause) == ("SchedulerError", text, "bind-failed")
     notes = world.get(PERSISTENT_VOLUME_CLAIM, "data")["metadata"].get("annotations", {})
     assert SELECTED_NODE not in notes
+
+
+async def test_a_node_that_offers_less_than_its_pods_hold_is_logged_once() -> None:
+    """scheduling/F-8: out of sync, nobody is evicted for it; told again when other resources are exceeded"""
+    world = World()
+    world.node("n1", cpu="4")
+    world.single("one", cpu="3")
+    await world.settle()
+    with structlog.testing.capture_logs() as lines:
+        for cpu in ("2", "2", "8", "1"):
+            world.node("n1", cpu=cpu, labels={"round": cpu})
+            await world.settle()
+    told = [line for line in lines if line["event"].startswith("node is out of sync")]
+    assert [(line["node"], line["resources"]) for line in told] == [("n1", ["cpu"]), ("n1", ["cpu"])]
+    assert world.get(POD, "one")["spec"]["nodeName"] == "n1"
