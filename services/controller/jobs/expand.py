@@ -25,6 +25,9 @@ _FROM_JOB = (
     "volcano.sh/jdb-min-available",
     "volcano.sh/jdb-max-unavailable",
 )
+#: What the spec of a PodGroup has only if its job asks for it.
+GROUP_OPTIONS = ("priorityClassName", "networkTopology", "subGroupPolicy")
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"  # kubectl's, about the job itself
 _LABELS_FROM_JOB = (names.PREEMPTABLE, "volcano.sh/cooldown-time")
 
 
@@ -67,8 +70,9 @@ def group(world: World, job: VolcanoJob) -> Json:
         "namespace": job.namespace,
         "ownerReferences": [owner_reference(VOLCANO_JOB, job.item)],
     }
-    if job.annotations:
-        about["annotations"] = dict(job.annotations)
+    notes = {key: value for key, value in job.annotations.items() if key != _APPLIED}
+    if notes:
+        about["annotations"] = notes
     if job.labels:
         about["labels"] = dict(job.labels)
     return {

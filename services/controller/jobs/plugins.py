@@ -4,8 +4,8 @@
     svc    a headless Service, a ConfigMap with the hosts of each task, a NetworkPolicy; hostname and subdomain
     ssh    a Secret with a key pair, so that the pods reach each other
 
-What was made is marked in ``status.controlledResources`` and is not made again. Keys come from outside (``KeyMaker``),
-since making them needs randomness.
+What was made is marked in ``status.controlledResources`` and is not made again; only the hosts follow the replicas.
+Keys come from outside (``KeyMaker``), since making them needs randomness.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from events.canonical import Json
 from events.kinds import CONFIG_MAP, NETWORK_POLICY, SECRET, SERVICE, VOLCANO_JOB, Kind
-from services.controller.actions import Action, Create, Emit
+from services.controller.actions import Action, Create, Emit, Patch
 from services.controller.jobs.expand import JOB_NAME, NAMESPACE_LABEL
 from services.controller.jobs.model import Task, VolcanoJob, pod_name
-from services.controller.objects import Ref, items, mapping, owner_reference, text
+from services.controller.objects import Ref, items, mapping, owner_reference, spec, text
 
 KNOWN = ("env", "svc", "ssh")
 _HOSTS_PATH = "/etc/volcano"
@@ -52,6 +52,13 @@ def objects(job: VolcanoJob, keys: KeyMaker) -> list[Action]:
     if "ssh" in job.plugins and "plugin-ssh" not in made:
         actions.append(_create(job, SECRET, _secret(job, keys(job.uid))))
     return actions
+
+
+def renewed(job: VolcanoJob) -> list[Action]:
+    """What changes with a job's replicas: the hosts, before pods that read them are made."""
+    if "svc" not in job.plugins:
+        return []
+    return [Patch(Ref(CONFIG_MAP, job.namespace, f"{job.name}-svc"), {"data": _hosts(job)})]
 
 
 def _failure(job: VolcanoJob, why: str) -> Emit:
@@ -103,7 +110,12 @@ def _variable(task: str) -> str:
 
 
 def _fqdns(job: VolcanoJob, task: Task) -> list[str]:
-    return [f"{pod_name(job.name, task.name, index)}.{job.name}" for index in range(task.replicas)]
+    """The names of a task's pods in DNS; a hostname in the template is one name for all of them."""
+    template = spec(task.template)
+    subdomain = text(template.get("subdomain")) or job.name
+    if text(template.get("hostname")):
+        return [f"{template['hostname']}.{subdomain}"][: task.replicas]
+    return [f"{pod_name(job.name, task.name, index)}.{subdomain}" for index in range(task.replicas)]
 
 
 def _hosts(job: VolcanoJob) -> dict[str, str]:
@@ -112,7 +124,7 @@ def _hosts(job: VolcanoJob) -> dict[str, str]:
         hosts = _fqdns(job, task)
         data[f"{task.name}.host"] = "\n".join(hosts)
         data[f"VC_{_variable(task.name)}_HOSTS"] = ",".join(hosts)
-        data[f"VC_{_variable(task.name)}_NUM"] = str(task.replicas)
+        data[f"VC_{_variable(task.name)}_NUM"] = str(len(hosts))
     return data
 
 

@@ -21,9 +21,11 @@ from services.controller.objects import (
     Ref,
     deleting,
     items,
+    labels,
     mapping,
     meta,
     name_of,
+    notes_of,
     phase_of,
     ref_of,
     spec,
@@ -149,14 +151,27 @@ def _group(world: World, job: VolcanoJob, group: Json | None) -> list[Action]:
         return [Create(POD_GROUP, expand.group(world, job), lambda why: [_failure(job, "PodGroupError", why)])]
     if deleting(group):
         return []
-    wanted = expand.group_spec(world, job)
-    changed = job_status.difference({key: spec(group).get(key) for key in wanted}, wanted)
-    actions: list[Action] = [Patch(ref_of(POD_GROUP, group), {"spec": changed}, uid=uid_of(group))] if changed else []
+    merge = _out_of_line(group, expand.group(world, job))
+    actions: list[Action] = [Patch(ref_of(POD_GROUP, group), merge, uid=uid_of(group))] if merge else []
     why = _waiting(group)
     if why:
         message = f"PodGroup {job.namespace}:{job.name} unschedulable, reason: {why}"
         actions.append(Emit(_ref(job), job.uid, "Warning", "PodGroupPending", message, once=True))
     return actions
+
+
+def _out_of_line(group: Json, wanted: Json) -> Json:
+    """Return the merge patch that brings a PodGroup in line with its job (J-4); other labels and annotations stay."""
+    merge: Json = {}
+    content: Json = {key: None for key in expand.GROUP_OPTIONS if key in spec(group)} | spec(wanted)
+    changed = job_status.difference({key: spec(group).get(key) for key in content}, content)
+    if changed:
+        merge["spec"] = changed
+    for part, now in (("labels", labels(group)), ("annotations", notes_of(group))):
+        missing = {key: value for key, value in mapping(meta(wanted).get(part)).items() if now.get(key) != value}
+        if missing:
+            merge.setdefault("metadata", {})[part] = missing
+    return merge
 
 
 def _waiting(group: Json) -> str:
@@ -178,7 +193,8 @@ def _pods(job: VolcanoJob, roster: Roster, *, admitted: bool) -> list[Action]:
         roster.set_complete(spec(job.item))
         return []
     missing = _missing(job, roster) if admitted else []
-    return [*missing, *(_delete(job, POD, pod) for pod in surplus if not deleting(pod))]
+    changes = [*missing, *(_delete(job, POD, pod) for pod in surplus if not deleting(pod))]
+    return [*plugins.renewed(job), *changes] if changes else []
 
 
 def _missing(job: VolcanoJob, roster: Roster) -> list[Action]:

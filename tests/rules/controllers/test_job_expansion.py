@@ -174,6 +174,29 @@ def test_plugin_svc(room: ControlRoom) -> None:
     assert {item["name"] for item in spec["containers"][0]["env"]} == {"VC_A_B_HOSTS", "VC_A_B_NUM"}
 
 
+def test_the_hosts_follow_the_replicas(room: ControlRoom) -> None:
+    """scheduling/J-3, J-8: before the new pod is made, which reads them"""
+    room.run_job(job(metadata=UID, spec="plugins: {svc: []}, minAvailable: 1"))
+    for replicas, hosts in ((3, "j-w-0.j,j-w-1.j,j-w-2.j"), (1, "j-w-0.j")):
+        tasks = room.job("j")["spec"]["tasks"]
+        tasks[0] |= {"replicas": replicas, "minAvailable": 1}
+        room.patch(VOLCANO_JOB, "j", {"spec": {"tasks": tasks}})
+        room.settle()
+        data = room.one(CONFIG_MAP, "j-svc")["data"]
+        assert (data["VC_W_HOSTS"], data["VC_W_NUM"]) == (hosts, str(replicas))
+        assert data["w.host"] == hosts.replace(",", "\n")
+
+
+def test_names_that_a_template_gives_are_the_names_of_its_pods(room: ControlRoom) -> None:
+    """scheduling/J-8: hostname and subdomain of the template stay, and are what others read"""
+    template = "{spec: {hostname: head, subdomain: ring, containers: [{name: c, image: none}]}}"
+    room.run_job(job(metadata=UID, spec="plugins: {svc: []}", tasks=f"{{name: m, replicas: 1, template: {template}}}"))
+    data = room.one(CONFIG_MAP, "j-svc")["data"]
+    assert (data["m.host"], data["VC_M_HOSTS"], data["VC_M_NUM"]) == ("head.ring", "head.ring", "1")
+    found = room.one(POD, "j-m-0")["spec"]
+    assert (found["hostname"], found["subdomain"]) == ("head", "ring")
+
+
 def test_plugin_svc_without_network_policy(room: ControlRoom) -> None:
     """scheduling/J-8"""
     room.run_job(job(metadata=UID, spec="plugins: {svc: [--disable-network-policy]}"))

@@ -136,6 +136,25 @@ def test_replicas_follow_the_spec(room: ControlRoom) -> None:
     assert room.one(POD_GROUP, GROUP)["spec"]["minTaskMember"] == {"w": 1}
 
 
+def test_the_group_follows_what_of_a_job_may_change(room: ControlRoom) -> None:
+    """scheduling/J-3, J-4: also what the job no longer asks for; what others wrote on the group stays"""
+    room.apply("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 5\n")
+    about = UID + ", annotations: {a: b, kubectl.kubernetes.io/last-applied-configuration: text}"
+    room.run_job(job(metadata=about, spec="priorityClassName: high"))
+    group = room.one(POD_GROUP, GROUP)
+    assert (group["spec"]["priorityClassName"], group["metadata"]["annotations"]) == ("high", {"a": "b"})
+    room.patch(POD_GROUP, GROUP, {"metadata": {"annotations": {"mine": "stays"}}})
+    room.patch(VOLCANO_JOB, "j", {"spec": {"priorityClassName": None}, "metadata": {"annotations": {"a": "c"}}})
+    room.settle()
+    group = room.one(POD_GROUP, GROUP)
+    assert "priorityClassName" not in group["spec"]
+    assert group["metadata"]["annotations"] == {"a": "c", "mine": "stays"}
+    version = room.cluster.store.version
+    room.restart()
+    room.settle()
+    assert room.cluster.store.version == version
+
+
 def test_restart_job_on_failure(room: ControlRoom) -> None:
     """scheduling/J-12, J-13: everything goes, version and retry count rise, the group is admitted anew"""
     room.run_job(job(metadata=UID, spec=policy("event: PodFailed, action: RestartJob")))
