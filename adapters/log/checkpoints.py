@@ -14,21 +14,18 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Protocol
+from typing import BinaryIO, Final, Protocol
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from adapters.clock import Clock
+from adapters.log.errors import CheckpointError
 from events import canonical
 
 EVERY_RECORDS: Final = 1_000
 EVERY_MS: Final = 60_000
-
-
-class CheckpointError(Exception):
-    """A key or a file of checkpoints cannot be used: names the file and what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +162,17 @@ class CheckpointWriter:
             key_name(self._key.public_key()),
         )
         signed = {**asdict(plain), "signature": self._key.sign(plain.signed_bytes()).hex()}
-        with self._path.open("ab") as file:
-            file.write(canonical.encode(signed) + b"\n")
+        with self._path.open("ab+") as file:
+            file.write(_line_end(file) + canonical.encode(signed) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         self._last_position, self._last_ms = plain.position, plain.time_ms
         return Checkpoint(**signed)
+
+
+def _line_end(file: BinaryIO) -> bytes:
+    """Return what ends a last line that a crash cut short, so that it spoils no other."""
+    if not file.seek(0, os.SEEK_END):
+        return b""
+    file.seek(-1, os.SEEK_END)
+    return b"" if file.read(1) == b"\n" else b"\n"

@@ -13,8 +13,9 @@ import typer
 
 from adapters.cluster.port import ApiError, ApiUnknown
 from adapters.log.audit import AuditReport, Finding, verify
-from adapters.log.checkpoints import Checkpoint, CheckpointError, key_name, make_key, read, read_public
+from adapters.log.checkpoints import Checkpoint, key_name, make_key, read, read_public
 from adapters.log.drift import DriftReport, compare
+from adapters.log.errors import CheckpointError
 from adapters.log.port import Log
 from services.cli import history
 from services.cli.history import DATA_DEFAULT, DataOption, LogOption, printable

@@ -22,6 +22,7 @@ import yaml
 
 from adapters.cluster.port import ApiUnknown
 from adapters.database.errors import DatabaseError
+from adapters.log.errors import CheckpointError
 from adapters.log.follower import Follower
 from adapters.log.port import Log, LogError
 from scheduling.state.fold import Fold
@@ -86,7 +87,7 @@ def _run(
     logging.configure(settings.log_level, settings.log_format, service=name)
     try:
         code = asyncio.run(_serve(name, settings, build))
-    except (LogError, DatabaseError, ApiUnknown, OSError) as error:
+    except (LogError, DatabaseError, ApiUnknown, CheckpointError, OSError) as error:
         _refuse(str(error))
     raise typer.Exit(code)
 
@@ -154,6 +155,7 @@ async def build_binder(process: Process) -> None:
 
     settings = process.settings
     cluster = settings.cluster
+    vouch = _voucher(process)
     api = await process.connect()
     log = await process.open_log(cluster)
     follower = await _start(process, log, cluster)
@@ -166,6 +168,7 @@ async def build_binder(process: Process) -> None:
     )  # fmt: skip
     news = SharedNews(log, _position_of(follower))
     process.drive("binder", news.around(service.step), news)
+    vouch(follower)
     status = StatusWriter(
         api, follower, process.clock, recorder=events, parallel=_STATUS_LANES,
         interval_ms=settings.status_interval_s * 1000, leads=lambda: service.leading,
@@ -183,6 +186,25 @@ async def build_binder(process: Process) -> None:
         )
         followed = process.log_news(own, lambda: projector.follower.position)
         process.drive("projector", projector.step, followed, pace_s=READ_MODELS_S)
+
+
+def _voucher(process: Process) -> Callable[[Follower[Fold]], None]:
+    """Return what writes signed checkpoints of what a follower has read, if there is a key. Raises CheckpointError."""
+    given = process.settings.checkpoints
+    if not given.key_file:
+        return lambda _: None
+    from adapters.log.checkpoints import CheckpointWriter, read_private
+
+    key = read_private(Path(given.key_file))
+
+    def vouch(follower: Follower[Fold]) -> None:
+        def identity() -> tuple[str, str]:
+            return process.settings.cluster, follower.state.model.incarnation
+
+        writer = CheckpointWriter(Path(given.file), key, process.clock, follower, identity)
+        process.drive("checkpoints", writer.step, _a_moment, pace_s=STATUS_S)
+
+    return vouch
 
 
 async def build_controller(process: Process) -> None:

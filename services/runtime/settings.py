@@ -90,6 +90,13 @@ class LogSettings(_Section):
     path: str = "gpuledger.db"
 
 
+class CheckpointSettings(_Section):
+    """Signed checkpoints of the log, which the binder's process writes: with this private key, to this file."""
+
+    key_file: str = ""
+    file: str = ""
+
+
 class HttpSettings(_Section):
     """Metrics and health over HTTP, on loopback unless said otherwise; port 0 takes a free one.
 
@@ -158,6 +165,7 @@ class Settings(Configured):
     controllers: ControllerSettings = ControllerSettings()
     webhook: WebhookSettings = WebhookSettings()
     http: HttpSettings = HttpSettings()
+    checkpoints: CheckpointSettings = CheckpointSettings()
     database: SecretStr = SecretStr("")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"
@@ -178,6 +186,8 @@ class Settings(Configured):
             raise ValueError("kafka.protocol: PLAINTEXT is refused off loopback, use SASL_SSL or SSL")
         if self.webhook.enabled and not (self.webhook.cert_file and self.webhook.key_file):
             raise ValueError("webhook: cert_file and key_file must be set when it is enabled")
+        if bool(self.checkpoints.key_file) != bool(self.checkpoints.file):
+            raise ValueError("checkpoints: key_file and file go together")
         if not self.scheduler_names:
             raise ValueError("scheduler_names: must name at least one")
         for name in self.clusters:

@@ -35,6 +35,7 @@ SESSION_MS = 1_500
         ("log: {home: kafka}\nkafka: {servers: 'kafka.example:9092'}", "PLAINTEXT is refused off loopback"),
         ("clusters: [a, b]\nkafka: {topic: one}", "kafka.topic: must hold {cluster}"),
         ("clusters: ['Not Valid']", "is no name of a cluster"),
+        ("checkpoints: {file: proof}", "key_file and file go together"),
     ],
 )
 def test_settings_that_cannot_be_used_end_a_service_with_2_and_say_why(tmp_path: Path, text: str, words: str) -> None:
@@ -44,6 +45,17 @@ def test_settings_that_cannot_be_used_end_a_service_with_2_and_say_why(tmp_path:
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
     assert all(line.startswith("gpuledger: ") for line in done.stderr.splitlines())
+
+
+def test_a_key_for_checkpoints_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text(
+        "{log: {home: kafka}, kafka: {servers: '127.0.0.1:1'}, http: {port: 0},"
+        " checkpoints: {key_file: /nowhere/key, file: x}}"
+    )
+    done = run_gpuledger("binder", "--config", str(path))
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("gpuledger: /nowhere/key: no private key")
 
 
 def test_the_effective_settings_are_shown_with_secrets_masked(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from log_story import Story
 
 from adapters.log import checkpoints
 from adapters.log.audit import verify
-from adapters.log.checkpoints import CheckpointError, CheckpointWriter, make_key, read, read_public
+from adapters.log.checkpoints import CheckpointWriter, make_key, read, read_public
+from adapters.log.errors import CheckpointError
 from adapters.log.memory import MemoryLog
 from events.codec import Message
 
@@ -82,6 +83,19 @@ async def test_one_is_written_when_due(tmp_path: Path) -> None:
     assert await writer.step()
     story.clock.time_ms += checkpoints.EVERY_MS
     assert not await writer.step(), "nothing new, nothing to vouch for"
+
+
+async def test_a_line_that_a_crash_cut_short_spoils_no_other(tmp_path: Path) -> None:
+    story = await told()
+    writer_for(story, tmp_path).write()
+    whole = (tmp_path / "proof").read_text()
+    (tmp_path / "proof").write_text(whole + whole[:40])
+    writer_for(story, tmp_path).write()
+    with pytest.raises(CheckpointError, match="line 2: no checkpoint"):
+        proof(tmp_path)
+    lines = (tmp_path / "proof").read_text().splitlines()
+    (tmp_path / "proof").write_text("\n".join([lines[0], lines[2]]) + "\n")
+    assert len(proof(tmp_path)) == 2
 
 
 @pytest.mark.parametrize("field", ["position", "chain", "incarnation", "time_ms"])
