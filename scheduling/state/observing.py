@@ -7,7 +7,6 @@ that the old object is gone. A list wins over all of that. Versions of different
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -19,6 +18,7 @@ from events.records import Deleted, GroupBook, ListChunk, ListEnd, Observed, spe
 from scheduling import objects
 from scheduling.state.configuring import device_env, scheduler_config_changed
 from scheduling.state.digest import Digest
+from scheduling.state.lists import Lists
 from scheduling.state.model import GroupEntry, Model, PodEntry
 from scheduling.state.placing import Placing
 
@@ -46,7 +46,7 @@ class Observing:
         self._model, self._placing, self._digest = model, placing, digest
         self._known: dict[tuple[str, str], Known] = {}
         self._gone: set[str] = set()
-        self._lists: dict[str, tuple[int, list[str]]] = {}
+        self._lists = Lists()
         self._sequence = 0
 
     @property
@@ -63,18 +63,14 @@ class Observing:
     # --- lists ---
 
     def chunk(self, body: ListChunk) -> str:
-        kind = f"{body.api_version}/{body.kind}"
-        number, uids = self._lists.get(kind, (body.list_id, []))
-        if number != body.list_id:
-            uids = []
-        self._lists[kind] = (body.list_id, [*uids, *body.uids])
+        self._lists.chunk(body)
         return APPLIED
 
     def list_end(self, body: ListEnd) -> str:
         """What the list lacks is deleted as of now (F-11a); an incomplete list has no effect."""
         kind = f"{body.api_version}/{body.kind}"
-        number, uids = self._lists.pop(kind, (body.list_id, []))
-        if number != body.list_id or len(uids) != body.count:
+        complete, uids = self._lists.end(body)
+        if not complete:
             return f"void: the list of {kind} is incomplete: {len(uids)} of {body.count}"
         present = set(uids)
         missing = [key for (of, key), known in self._known.items() if of == kind and known.uid not in present]
@@ -283,12 +279,6 @@ class Observing:
         if env != self._model.env:
             self._model.env = env
             self._placing.rebuild()
-
-    def objects(self, kind: str) -> Iterator[tuple[str, Json]]:
-        """Yield the objects of a kind (``apiVersion/Kind``) by key, as they were last observed."""
-        for (of, key), known in self._known.items():
-            if of == kind:
-                yield key, known.item
 
     def sequence(self) -> int:
         """Return the place of the record that is being folded."""

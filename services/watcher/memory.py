@@ -15,7 +15,8 @@ from hashlib import sha256
 from events.canonical import Json
 from events.kinds import POD, Kind, kind_of
 from events.projection import compare_key, version_number
-from events.records import Body, Deleted, Genesis, Observed, Opened, Outcome, Record
+from events.records import Body, Deleted, Genesis, ListChunk, ListEnd, Observed, Opened, Outcome, Record
+from scheduling.state.lists import Lists
 from scheduling.state.model import Model, Term
 from scheduling.state.snapshot import seen_in
 
@@ -61,6 +62,7 @@ class Memory:
         self._objects: dict[Kind, dict[str, Known]] = {}
         self._reports: dict[str, Report] = {}
         self._unconfirmed: set[tuple[Kind, str]] = set()
+        self._lists = Lists()
 
     @classmethod
     def of_snapshot(cls, data: bytes) -> Memory:
@@ -114,6 +116,8 @@ class Memory:
         current = self.model.terms.get(body.role, Term())
         if record.role == body.role and body.previous == current.number and body.term > current.number:
             self.model.terms[body.role] = Term(body.term, body.writer, record.number + 1)
+            if body.role == "watcher":
+                self._lists.clear()
 
     def _counts(self, record: Record) -> bool:
         term = self.model.terms.get("watcher", Term())
@@ -131,6 +135,19 @@ class Memory:
             kind = kind_of(body.api_version, body.kind)
             if kind is not None:
                 self.forget(kind, key_of(body.namespace, body.name), body.uid)
+        elif isinstance(body, ListChunk):
+            self._lists.chunk(body)
+        elif isinstance(body, ListEnd):
+            self._list_end(body)
+
+    def _list_end(self, body: ListEnd) -> None:
+        """What a complete list lacks is gone, whether or not a record says so of each (scheduling/F-11a)."""
+        complete, uids = self._lists.end(body)
+        kind, present = kind_of(body.api_version, body.kind), set(uids)
+        if complete and kind is not None:
+            for key, known in [*self._objects.get(kind, {}).items()]:
+                if known.uid not in present:
+                    self.forget(kind, key, known.uid)
 
     # --- what the log says of an object ---
 

@@ -12,7 +12,7 @@ from adapters.log.port import LogError
 from events.codec import Message
 from events.kinds import CONFIG_MAP, NODE, POD
 from events.projection import DEFAULT_SCOPE
-from events.records import Deleted, Genesis, ListEnd, Observed, Opened, Outcome, Record
+from events.records import Deleted, Genesis, ListChunk, ListEnd, Observed, Opened, Outcome, Record
 from scheduling.state.model import Term
 from services.watcher.memory import Memory
 from services.watcher.view import View
@@ -324,6 +324,23 @@ def test_a_reported_eviction_is_awaited_until_the_pod_is_ending_f4() -> None:
     assert not _remembering(running, evicted, _seen("9", 1, node="n1", ending=True)).awaits("u")
     assert not _remembering(running, _seen("9", 1, node="n1", ending=True), evicted).awaits("u")
     assert not _remembering(running, evicted, _seen("3", 1, node="n1", listed=True)).awaits("u")
+
+
+def _list(number: int, uids: list[str], count: int) -> tuple[Record, Record]:
+    kind = {"api_version": "v1", "kind": "Pod", "list_id": 4}
+    bodies = (
+        ListChunk.model_validate({**kind, "uids": uids}),
+        ListEnd.model_validate({**kind, "version": "9", "count": count, "digest": ""}),
+    )
+    first, second = (Record(f"c/i/w1.{n}", "watcher", 1, n, "", 0, body) for n, body in enumerate(bodies, number))
+    return first, second
+
+
+def test_a_watcher_forgets_what_another_ones_complete_list_lacks_f11a() -> None:
+    """The log has no deletion of it; it may come back under its uid if the API server is restored."""
+    assert set(_remembering(_seen("3", 0), *_list(1, ["u"], 1)).of(POD)) == {"d/p"}
+    assert set(_remembering(_seen("3", 0), *_list(1, ["other"], 1)).of(POD)) == set()
+    assert set(_remembering(_seen("3", 0), *_list(1, ["other"], 2)).of(POD)) == {"d/p"}, "an incomplete list"
 
 
 async def test_a_first_beginning_that_comes_late_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from unittest import mock
 
 from adapters.cluster.port import ApiUnknown
+from adapters.cluster.reflector import Reflector
 from events.records import Opened, Record
 from scheduling.devices import columns, fitting
 from scheduling.devices.claims import Claim
@@ -25,6 +26,7 @@ from services.binder import binding
 from services.binder.binding import Answer, Bindings
 from services.scheduler.scheduler import Scheduler
 from services.watcher import view
+from services.watcher.memory import Memory
 
 Mutant = Callable[[ExitStack], None]
 
@@ -127,7 +129,7 @@ def relist_forgets_deletions(stack: ExitStack) -> None:
 
     def list_end(self: Any, body: Any) -> str:
         kind = f"{body.api_version}/{body.kind}"
-        self._lists.pop(kind, None)
+        self._lists.end(body)
         self._model.listed.add(kind)
         self._digest.set("listed", "", sorted(self._model.listed))
         return "applied"
@@ -231,6 +233,30 @@ def outcome_lost(stack: ExitStack) -> None:
     _set(stack, Decisions, "_bind_outcome", outcome)
 
 
+def goes_on_after_a_break(stack: ExitStack) -> None:
+    """A watch that broke goes on from where it was, whatever the server behind it has become."""
+    original = Reflector._broke
+
+    async def broke(self: Any) -> None:
+        version = self._version
+        await original(self)
+        self._version = version
+
+    async def opened(self: Any) -> bool:
+        self._opened_ms = self._clock.now_ms()
+        self._stream = await self._api.watch(self.kind, self._version)
+        return True
+
+    _set(stack, Reflector, "_broke", broke)
+    _set(stack, Reflector, "_open", opened)
+
+
+def report_not_awaited(stack: ExitStack) -> None:
+    """A Binding that was reported and that a list does not know is taken for done."""
+    _set(stack, Memory, "awaits", lambda *_: False)
+    _set(stack, Memory, "awaited", lambda *_: frozenset())
+
+
 #: The ten of the bar, then some more.
 MUTANTS: Final[dict[str, Mutant]] = {
     "no-fence": no_fence,
@@ -248,6 +274,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "share-forgotten-at-once": share_forgotten_at_once,
     "decision-not-held": decision_not_held,
     "outcome-lost": outcome_lost,
+    "goes-on-after-a-break": goes_on_after_a_break,
+    "report-not-awaited": report_not_awaited,
 }
 
 
