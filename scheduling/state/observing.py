@@ -7,6 +7,7 @@ that the old object is gone. A list wins over all of that. Versions of different
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -279,6 +280,12 @@ class Observing:
         if env != self._model.env:
             self._model.env = env
             self._placing.rebuild()
+
+    def objects(self, kind: str) -> Iterator[tuple[str, Json]]:
+        """Yield the objects of a kind (``apiVersion/Kind``) by key, as they were last observed."""
+        for (of, key), known in self._known.items():
+            if of == kind:
+                yield key, known.item
 
     def sequence(self) -> int:
         """Return the place of the record that is being folded."""
