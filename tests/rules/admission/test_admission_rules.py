@@ -393,3 +393,22 @@ def test_opening_under_a_closed_parent() -> None:
 def test_root_is_not_closed() -> None:
     """scheduling/Q-2"""
     assert "root queue can not be closed" in why("status", QUEUE, queue("root", state="Closed"), queue("root"))
+
+
+def test_what_lies_on_the_limit_is_accepted() -> None:
+    """scheduling/PG-1, J-2: a group that needs nobody; a pod name as long as a hostname may be"""
+    made = create(POD_GROUP, {"metadata": {"name": "g", "namespace": "n"}, "spec": {"minMember": 0}})
+    assert made["spec"]["minMember"] == 0
+    assert create(VOLCANO_JOB, job(task(name="t" * 59)))["spec"]["tasks"][0]["name"] == "t" * 59
+    assert "must be no more than 63 characters" in why("create", VOLCANO_JOB, job(task(name="t" * 60)))
+
+
+def test_a_parent_that_holds_pods_may_have_another_child() -> None:
+    """scheduling/Q-5: what it holds is its children's; so it is with root, which has children from the first"""
+    cluster = Cluster(queue("up", allocated="pods: '3'"), queue("old", "parent: up", allocated="pods: '3'"))
+    cluster.queues["root"]["status"]["allocated"] = {"pods": "3"}
+    assert create(QUEUE, queue("new", "parent: up"), cluster)["spec"]["parent"] == "up"
+    assert create(QUEUE, queue("other"), cluster)["spec"]["parent"] == "root"
+    only = Cluster()
+    only.queues = {"root": queue("root", allocated="pods: '3'")}
+    assert create(QUEUE, queue("first"), only)["spec"]["parent"] == "root"
