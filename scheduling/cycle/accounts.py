@@ -52,6 +52,14 @@ class Account:
     inqueue: dict[str, int] = field(default_factory=dict)
     elastic: dict[str, int] = field(default_factory=dict)
     deserved: Mapping[str, Fraction] = field(default_factory=dict)
+    shared: bool = False
+
+    def own(self) -> Account:
+        """Return it with sums that may be changed: until then they are those of the snapshot."""
+        if self.shared:
+            self.allocated, self.held, self.request = dict(self.allocated), dict(self.held), dict(self.request)
+            self.inqueue, self.elastic, self.shared = dict(self.inqueue), dict(self.elastic), False
+        return self
 
 
 def over(future: Vector, limit: Limits, requested: Vector) -> list[str]:
@@ -97,11 +105,12 @@ class Accounts:
                 capability,
                 guarantee,
                 limit,
-                allocated=dict(sums.charged),
-                held=dict(sums.held),
-                request=dict(sums.request),
-                inqueue=dict(sums.reserved),
-                elastic=dict(sums.elastic),
+                allocated=sums.charged,
+                held=sums.held,
+                request=sums.request,
+                inqueue=sums.reserved,
+                elastic=sums.elastic,
+                shared=True,
             )
 
     def counts(self, account: Account, name: str) -> bool:
@@ -179,6 +188,7 @@ def sums_of(basis: Basis, job: Job) -> Sums:
 
 def change(account: Account, task: Task, by: int) -> None:
     """Book a placement (1) or its end (-1)."""
+    account.own()
     for total, vector in ((account.allocated, task.charge), (account.held, task.held)):
         for name, value in vector.items():
             total[name] = total.get(name, 0) + by * value

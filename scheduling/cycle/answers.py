@@ -54,6 +54,13 @@ class Answers:
         """Return the open plugins, in tier order."""
         return [plugin for tier in self._tiers for plugin in tier]
 
+    def blocking(self) -> list[Plugin]:
+        """Return the open plugins that may block whole queues."""
+        found = self._flat.get("blocked")
+        if found is None:
+            found = self._flat["blocked"] = [plugin for plugin in self.all_plugins() if _gives(plugin, "blocked")]
+        return found
+
     def plugin(self, name: str) -> Plugin | None:
         """Return an open plugin by its name."""
         return next((plugin for tier in self._tiers for plugin in tier if plugin.name == name), None)

@@ -30,6 +30,7 @@ def lay(session: Session, result: CycleResult) -> None:
             session.standing.touched.add(key)
         elif _all_said(job, result) and (job.phase == PENDING_PHASE or alone or not seekers(job)):
             _rest(session, job)
+    session.standing.lie_down()
 
 
 def _alone(session: Session) -> bool:

@@ -143,7 +143,7 @@ class Session(Answers):
         if found is None:
             found = self._doors[queue.name] = (
                 self.closed(queue),
-                *(plugin.blocked(queue.name) for plugin in self.all_plugins()),
+                *(plugin.blocked(queue.name) for plugin in self.blocking()),
             )
         return found
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from typing import Final
 
 from scheduling.cycle.job import Job, Task
 from scheduling.cycle.resting import INSIDE, OUTSIDE, Bench, Rest
+from scheduling.cycle.waterfill import Amounts
 from scheduling.devices.environment import DeviceEnv
 from scheduling.objects import Queue
 from scheduling.resources import EMPTY, Vector
@@ -34,6 +36,17 @@ class Totals:
     elastic: dict[str, int] = field(default_factory=dict)
     request: dict[str, int] = field(default_factory=dict)
     jobs: int = 0
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class Split:
+    """What a queue deserves (Q-12): as it was worked out, in fractions, and the whole numbers below and above."""
+
+    amounts: Amounts
+    deserved: Mapping[str, Fraction]
+    floors: Mapping[str, int]
+    ceilings: Mapping[str, int]
 
 
 class Standing:
@@ -42,8 +55,9 @@ class Standing:
     ``active`` are keys of PodGroups, with a job or without, ``attempted`` those with refused bindings (F-2),
     ``touched`` those that the last cycle tried something with: they are made anew. ``in_percent`` are those whose
     pending tasks ask for memory in percent of a card, counted with the ``largest`` card (Q-21). ``total`` is what the
-    cluster had, ``limits`` what each queue may have, worked out for ``limits_of`` (``cycle.accounts``), ``benches``
-    are the jobs that wait at rest, by where and queue.
+    cluster had, ``limits`` what each queue may have, worked out for ``limits_of`` (``cycle.accounts``), ``shares`` and
+    ``splits`` what it has and deserves of the cluster, worked out for what was ``asked``; ``benches`` are the jobs that
+    wait at rest, by where and queue.
     """
 
     def __init__(self, env: DeviceEnv, raw: bool) -> None:
@@ -60,6 +74,10 @@ class Standing:
         self.benches: dict[str, dict[str, Bench]] = {OUTSIDE: {}, INSIDE: {}}
         self.limits: dict[str, tuple[Queue, Vector, Vector, Vector]] = {}
         self.limits_of: tuple[Vector, Vector] | None = None
+        self.shares: dict[str, tuple[int, Mapping[str, Fraction], Fraction]] = {}
+        self.asked: object = None
+        self.splits: dict[str, Split] = {}
+        self._version = 0
         self._read: tuple[Changes, int] | None = None
         self._keys: dict[str, set[str]] = {}
         self._queue_of: dict[str, str] = {}
@@ -181,15 +199,20 @@ class Standing:
         ):
             _add(total, vector, by)
         totals.jobs += by
+        self._version += 1
+        totals.version = self._version
         if not totals.jobs:
             del self.totals[name], self.queues[name]
             self.limits.pop(name, None)
+            self.shares.pop(name, None)
 
     def wishes(self, job: Job, wished: Vector) -> None:
         """What a job's pending tasks may come to hold is another amount now."""
         totals = self.totals[job.queue.name]
         _add(totals.request, job.wished, -1)
         _add(totals.request, wished, 1)
+        self._version += 1
+        totals.version = self._version
         job.wished = wished
 
     def in_key_order(self) -> list[Job]:
@@ -205,6 +228,10 @@ class Standing:
         self.total = total
 
     # --- resting ---
+
+    def lie_down(self) -> None:
+        """End a cycle: a set that once held everybody stays as large as it was, until it is made anew."""
+        self.active = set(self.active)
 
     def rest(self, job: Job, rest: Rest) -> None:
         """A job needs no look until something changes that its outcome rests on."""

@@ -15,7 +15,7 @@ from scheduling.resources import Vector
 
 Exact = dict[str, Fraction]
 #: While it is worked out: an amount is a whole number as long as it can be one, since those are cheaper by far.
-_Amounts = dict[str, Fraction | int]
+Amounts = dict[str, Fraction | int]
 _ZERO = Fraction(0)
 
 
@@ -37,52 +37,61 @@ class Asking:
 
 def fill(total: Vector, queues: Sequence[Asking]) -> dict[str, Exact]:
     """Return what each queue deserves of the total."""
+    return {name: exact(amounts) for name, amounts in split(total, queues).items()}
+
+
+def exact(amounts: Mapping[str, Fraction | int]) -> Exact:
+    """Return amounts in fractions."""
+    return {name: Fraction(value) for name, value in amounts.items()}
+
+
+def split(total: Vector, queues: Sequence[Asking]) -> dict[str, Amounts]:
+    """Return what each queue deserves of the total, in whole numbers as far as it goes."""
     dimensions = sorted({*total, *(name for queue in queues for name in queue.guarantee)})
-    remaining: _Amounts = {name: max(total.get(name, 0), 0) for name in dimensions}
-    deserved: dict[str, _Amounts] = {queue.name: dict.fromkeys(dimensions, 0) for queue in queues}
+    remaining: Amounts = {name: max(total.get(name, 0), 0) for name in dimensions}
+    deserved: dict[str, Amounts] = {queue.name: dict.fromkeys(dimensions, 0) for queue in queues}
+    mosts = {queue.name: {name: queue.most(name) for name in dimensions} for queue in queues}
     unmet = list(queues)
     for _ in range((len(queues) + 1) * max(len(dimensions), 1)):
         if not unmet or not any(remaining.values()):
-            return _exact(deserved)
+            return deserved
         before = dict(remaining)
-        unmet, remaining = _round(unmet, deserved, remaining)
+        unmet, remaining = _round(unmet, deserved, remaining, mosts)
         if remaining == before:
-            return _exact(deserved)
+            return deserved
     for name in dimensions:
         _pour(name, Fraction(remaining[name]), unmet, deserved)
-    return _exact(deserved)
+    return deserved
 
 
-def _exact(deserved: Mapping[str, _Amounts]) -> dict[str, Exact]:
-    return {queue: {name: Fraction(value) for name, value in amounts.items()} for queue, amounts in deserved.items()}
-
-
-def _round(unmet: list[Asking], deserved: dict[str, _Amounts], remaining: _Amounts) -> tuple[list[Asking], _Amounts]:
+def _round(
+    unmet: list[Asking], deserved: dict[str, Amounts], remaining: Amounts, mosts: Mapping[str, Mapping[str, int]]
+) -> tuple[list[Asking], Amounts]:
+    """Give every queue its part of the rest, within what it asks for and may have, and at least its guarantee."""
     weights = sum(queue.weight for queue in unmet)
-    changed: _Amounts = dict.fromkeys(remaining, 0)
+    changed: Amounts = dict.fromkeys(remaining, 0)
     still = []
     for queue in unmet:
-        old = deserved[queue.name]
-        new = {name: _share(queue, name, old[name], rest, weights) for name, rest in remaining.items()}
+        old, most, guarantee = deserved[queue.name], mosts[queue.name], queue.guarantee
+        new: Amounts = {}
+        for name, rest in remaining.items():
+            was, top, part = old[name], most[name], rest * queue.weight
+            value = top if part >= (top - was) * weights else was + Fraction(part) / weights
+            if name in guarantee:
+                value = max(value, guarantee[name])
+            elif value < 0:
+                value = 0
+            new[name] = value
+            if value is not was:
+                changed[name] += value - was
         deserved[queue.name] = new
-        for name, value in new.items():
-            if value is not old[name]:
-                changed[name] += value - old[name]
         met = all(asked <= new.get(name, 0) for name, asked in queue.request.items())
         if not met and new != old:
             still.append(queue)
     return still, {name: max(rest - changed[name], 0) for name, rest in remaining.items()}
 
 
-def _share(queue: Asking, name: str, old: Fraction | int, rest: Fraction | int, weights: int) -> Fraction | int:
-    """Return a queue's amount after one round: its part of the rest more, within what it asks for and may have."""
-    most = queue.most(name)
-    part = rest * queue.weight
-    more = part >= (most - old) * weights
-    return max(most if more else old + Fraction(part) / weights, queue.guarantee.get(name, 0))
-
-
-def _pour(name: str, rest: Fraction, unmet: Sequence[Asking], deserved: Mapping[str, _Amounts]) -> None:
+def _pour(name: str, rest: Fraction, unmet: Sequence[Asking], deserved: Mapping[str, Amounts]) -> None:
     """Give the rest of one dimension to those who want more, by weight, until it or their wish is used up."""
     thirsty = [queue for queue in unmet if deserved[queue.name][name] < queue.most(name)]
     while rest > 0 and thirsty:

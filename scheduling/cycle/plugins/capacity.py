@@ -14,8 +14,8 @@ from scheduling import resources
 from scheduling.cycle.accounts import Account, capability_of, guarantee_of, over, real_capability
 from scheduling.cycle.job import Job, Task
 from scheduling.cycle.plugin import Vote
-from scheduling.cycle.plugins.queues import QueuePlugin, exact
-from scheduling.cycle.waterfill import share
+from scheduling.cycle.plugins.queues import QueuePlugin
+from scheduling.cycle.waterfill import exact, share
 from scheduling.objects import Queue
 from scheduling.reasons.kinds import OverCommitted, QueueReason
 from scheduling.resources import PODS, Vector
@@ -198,6 +198,7 @@ class _Hierarchy:
 
 def _add_up(above: Account, account: Account) -> None:
     """Add what a queue has to a queue above it."""
+    above.own()
     pairs = (
         (above.allocated, account.allocated),
         (above.held, account.held),

@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from math import floor
+from collections.abc import Mapping
+from math import ceil, floor
 
 from scheduling.config.arguments import boolean
 from scheduling.cycle.accounts import Account, Limits, over
 from scheduling.cycle.job import Task
 from scheduling.cycle.plugins.queues import QueuePlugin
-from scheduling.cycle.waterfill import Asking, fill
+from scheduling.cycle.standing import Split
+from scheduling.cycle.waterfill import Amounts, Asking, exact, split
 from scheduling.objects import Queue
-from scheduling.resources import CPU, MEMORY, add
+from scheduling.resources import CPU, MEMORY, Vector, add
 
 #: Argument: where nobody can be placed though something is idle, the queue with the lowest share may exceed what it
 #: deserves by one task (scheduling section 9 row 8).
@@ -38,15 +40,25 @@ class ProportionPlugin(QueuePlugin):
         asking = [
             Asking(name, item.queue.weight, item.request, item.limit, item.guarantee) for name, item in accounts.items()
         ]
-        for name, deserved in fill({CPU: 0, MEMORY: 0, **self.session.total}, asking).items():
-            accounts[name].deserved = deserved
-        # A whole number is above a fraction if it is above the whole part of it.
-        self._ceilings = {
-            name: {key: floor(value) for key, value in item.deserved.items()} for name, item in accounts.items()
-        }
+        self._splits = self._split({CPU: 0, MEMORY: 0, **self.session.total}, asking)
+        for name, account in accounts.items():
+            account.deserved = self._splits[name].deserved
+
+    def _split(self, total: Vector, asking: list[Asking]) -> Mapping[str, Split]:
+        """Return what each queue deserves; what comes out as before is taken as it was."""
+        standing = self.session.standing
+        seen = (total, [(item.name, item.weight, item.limit, item.guarantee, dict(item.request)) for item in asking])
+        if standing.asked == seen:
+            return standing.splits
+        found = {}
+        for name, amounts in split(total, asking).items():
+            known = standing.splits.get(name)
+            found[name] = known if known is not None and known.amounts == amounts else _worked_out(amounts)
+        standing.asked, standing.splits = seen, found
+        return found
 
     def ceiling(self, account: Account) -> Limits:
-        return account.limit if account.queue.name == self.borrower else self._ceilings[account.queue.name]
+        return account.limit if account.queue.name == self.borrower else self._splits[account.queue.name].floors
 
     def allocated(self, task: Task) -> None:
         super().allocated(task)
@@ -58,10 +70,17 @@ class ProportionPlugin(QueuePlugin):
     def overused(self, queue: Queue) -> bool:
         """Q-16: nothing more in any deserved dimension."""
         account = self.account(queue.name)
-        return all(amount <= account.allocated.get(name, 0) for name, amount in account.deserved.items())
+        ceilings = self._splits[queue.name].ceilings
+        return all(amount <= account.allocated.get(name, 0) for name, amount in ceilings.items())
 
     def preemptive(self, queue: Queue, task: Task) -> bool:
         """Q-17: its own queue could still hold the task."""
         account = self.account(queue.name)
         asked = self.accounts.matters(account, task.traits.asked)
         return not over(add(account.allocated, asked), account.deserved, asked)
+
+
+def _worked_out(amounts: Amounts) -> Split:
+    floors = {name: floor(value) for name, value in amounts.items()}
+    ceilings = {name: ceil(value) for name, value in amounts.items()}
+    return Split(amounts, exact(amounts), floors, ceilings)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 from scheduling import resources
@@ -26,7 +27,8 @@ class QueuePlugin(Plugin):
 
     def opened(self) -> None:
         self.accounts = Accounts(self.session)
-        self._shares: dict[str, Fraction] = {}
+        self._keys: dict[str, tuple[float, Fraction]] = {}
+        self._alike: dict[float, Fraction] = {}
         self.share_out()
 
     def share_out(self) -> None:
@@ -46,11 +48,31 @@ class QueuePlugin(Plugin):
 
     def queue_key(self, queue: Queue) -> Any:
         """Higher ``spec.priority``, then lower share (section 4.7)."""
-        found = self._shares.get(queue.name)
+        found = self._keys.get(queue.name)
         if found is None:
-            account = self.account(queue.name)
-            found = self._shares[queue.name] = share(account.allocated, account.deserved)
-        return (-queue.priority, found)
+            found = self._keys[queue.name] = self._sortable(self._share(self.account(queue.name)))
+        return (-queue.priority, *found)
+
+    def _sortable(self, value: Fraction) -> tuple[float, Fraction]:
+        """Return a share as what sorts like it: most are told apart by the rounded value, equal ones are one."""
+        try:
+            rounded = float(value)
+        except OverflowError:
+            rounded = inf
+        known = self._alike.setdefault(rounded, value)
+        return rounded, known if known == value else value
+
+    def _share(self, account: Account) -> Fraction:
+        """Return a queue's share (Q-13); as long as nothing changes it, the one that was worked out before."""
+        if not account.shared:
+            return share(account.allocated, account.deserved)
+        name, standing = account.queue.name, self.session.standing
+        version = standing.totals[name].version
+        known = standing.shares.get(name)
+        if known is None or known[0] != version or known[1] is not account.deserved:
+            found = share(account.allocated, account.deserved)
+            known = standing.shares[name] = (version, account.deserved, found)
+        return known[2]
 
     def allocatable(self, task: Task) -> QueueReason | None:
         for account in self.chain(task.job.queue.name):
@@ -114,6 +136,7 @@ class QueuePlugin(Plugin):
             return
         kept = {name: value for name, value in resources.subtract(least, gated(job)).items() if value > 0}
         for account in self.chain(job.queue.name):
+            account.own()
             for name, value in kept.items():
                 account.inqueue[name] = account.inqueue.get(name, 0) + value
 
@@ -152,9 +175,4 @@ class QueuePlugin(Plugin):
     def _change(self, task: Task, by: int) -> None:
         for account in self.chain(task.job.queue.name):
             change(account, task, by)
-            self._shares.pop(account.queue.name, None)
-
-
-def exact(vector: Mapping[str, int]) -> dict[str, Fraction]:
-    """Return a vector in fractions."""
-    return {name: Fraction(value) for name, value in vector.items()}
+            self._keys.pop(account.queue.name, None)
