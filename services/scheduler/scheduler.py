@@ -32,6 +32,9 @@ from services.runtime.terms import STAND_BACK_MS, Leadership
 _LOG = structlog.get_logger("scheduler")
 #: Decisions that only time asks for take at most one part in so many of it.
 IDLE_SHARE: Final = 10
+#: Without any rest the second look comes after so many times as long, and takes at most one part in so many of it.
+BUSY_LOOK: Final = 10
+BUSY_SHARE: Final = 100
 #: What a batch decides, apart from where and when.
 CONTENT: Final = {"binds", "evictions", "groups", "pods", "promises"}
 TIMES: Final = {"binds": {"__all__": {"members": {"__all__": {"vgpu_time", "predicate_time_ns", "version"}}}}}
@@ -51,8 +54,8 @@ class Scheduler:
     """One cluster's scheduler.
 
     ``threaded`` decides off the event loop's thread (production); ``idle_ms`` is how much time must pass before time
-    alone is a reason to decide. After ``second_look_ms`` of rest (0: never) the state is decided once more from
-    scratch, to find what waits although it fits.
+    alone is a reason to decide. After ``second_look_ms`` of rest (0: never), or ten times as long without any, the
+    state is decided once more from scratch, to find what waits although it fits.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Scheduler:
         self._batches = 0
         self._settled: tuple[int, int] | None = None
         self._second_look_ms, self._looked, self._quiet = second_look_ms, -1, (-1, 0)
+        self._looked_ms, self._look_took_ms = clock.now_ms(), 0
         self._elapsed_ms = 0
         self.failure = ""
 
@@ -180,12 +184,17 @@ class Scheduler:
         return again
 
     def _second_look_due(self) -> bool:
-        """Tell whether a state that has been settled for long is to be decided once more from scratch."""
+        """Tell whether a settled state is to be decided once more from scratch.
+
+        After some rest, and now and then in a cluster that never rests: as soon as there is nothing new to decide.
+        """
         if not self._second_look_ms or self._settled is None or self._looked == self._settled[0]:
             return False
         sequence = self._settled[0]
         if self._quiet[0] != sequence:
             self._quiet = (sequence, self._now())
+        if self._now() - self._looked_ms > max(BUSY_LOOK * self._second_look_ms, BUSY_SHARE * self._look_took_ms):
+            return True
         return self._now() - self._quiet[1] > max(self._second_look_ms, IDLE_SHARE * self._elapsed_ms)
 
     async def _second_look(self) -> list[str]:
@@ -193,9 +202,11 @@ class Scheduler:
         async with standing(self.follower):
             if self._settled is None or self._settled[0] != self.follower.state.sequence or not self._ready():
                 return []
+            started = self._clock.now_ms()
             arguments = (self.follower.state, self._settled[1])
             stuck = await asyncio.to_thread(stuck_groups, *arguments) if self._threaded else stuck_groups(*arguments)
-            self._looked = self._settled[0]
+            self._looked, self._looked_ms = self._settled[0], self._now()
+            self._look_took_ms = max(self._clock.now_ms() - started, 0)
             if stuck:
                 _LOG.error("groups waited although they fit", groups=stuck)
                 forget(self.follower.state)

@@ -50,12 +50,8 @@ async def test_nobody_is_stuck() -> None:
     assert not any(batch.stuck for batch in await world.bodies(Batch))
 
 
-async def test_who_waits_although_it_fits_is_told_and_placed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """scheduling section 9 row 17: a fault in what is remembered is found, told, and does not last"""
-    world = World()
-    metrics = looking(world)
-    world.node("n1")
-    world.single("one")
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant a fault: what the first decision remembers keeps everybody from being placed, until it is forgotten."""
     run = deciding.cycle.run
     first: list[Memo | None] = []
 
@@ -67,14 +63,45 @@ async def test_who_waits_although_it_fits_is_told_and_placed(monkeypatch: pytest
         return result
 
     monkeypatch.setattr(deciding.cycle, "run", faulty)
+
+
+async def test_who_waits_although_it_fits_is_told_and_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """scheduling section 9 row 17: a fault in what is remembered is found, told, and does not last"""
+    world = World()
+    metrics = looking(world)
+    world.node("n1")
+    world.single("one")
+    forgetful(monkeypatch)
     await world.settle()
     assert "nodeName" not in world.get(POD, "one")["spec"]
     await rest(world)
     assert world.get(POD, "one")["spec"]["nodeName"] == "n1"
     (batch,) = [batch for batch in await world.bodies(Batch) if batch.stuck]
     assert (len(batch.stuck), len(batch.binds)) == (1, 1)
+    assert world.events(deciding.STUCK_REASON) == [deciding.STUCK_TEXT]
     await rest(world)
     assert value(metrics) == 0
+
+
+async def test_it_is_found_in_a_cluster_that_never_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """scheduling section 9 row 17: something changes every few seconds, so no state is ever settled for long"""
+    world = World()
+    metrics = looking(world)
+    world.node("n1")
+    world.single("one")
+    forgetful(monkeypatch)
+    await world.settle()
+    for seconds in range(0, 120, 6):
+        placed = "nodeName" in world.get(POD, "one")["spec"]
+        assert not placed or seconds > 90
+        world.clock.time_ms += 6_000
+        world.node("n1", labels={"seen": str(seconds)})
+        await world.settle()
+        await world.scheduler.step()
+        await world.settle()
+    assert world.get(POD, "one")["spec"]["nodeName"] == "n1"
+    assert [len(batch.stuck) for batch in await world.bodies(Batch) if batch.stuck] == [1]
+    assert value(metrics) == 1
 
 
 async def test_a_batch_that_names_who_was_stuck_is_decided_again_equally() -> None:
