@@ -20,6 +20,7 @@ from adapters.log.follower import Follower
 from adapters.log.memory import MemoryLog
 from adapters.log.port import LogError
 from scheduling.state.fold import Fold
+from scheduling.state.snapshot import dump, load, refusal
 from services.binder.binder import Binder
 from services.binder.status import StatusWriter
 from services.cluster.admission import admit
@@ -39,6 +40,7 @@ from services.simulator.chaos.loglink import LogLink, RememberingCodec
 from services.simulator.chaos.network import Network
 from services.simulator.chaos.plan import Plan
 from services.simulator.chaos.workload import Workload
+from services.watcher.memory import Memory
 from services.watcher.watcher import Watcher
 
 CLUSTER: Final = "chaos"
@@ -51,6 +53,9 @@ STAND_BACK_MS: Final = 2_000
 HISTORY: Final = 400
 #: Backups of the API server that are kept.
 BACKUPS: Final = 3
+#: A snapshot of the state is taken so many records after the last one, and so often a start does without.
+SNAPSHOT_EVERY: Final = 40
+FROM_THE_FRONT: Final = 0.2
 
 Step = Callable[[], Awaitable[bool]]
 
@@ -100,6 +105,8 @@ class World:
         )
         self.processes: list[Process] = []
         self.backups: list[Backup] = []
+        #: The newest snapshot of the state: its place on the log, the chain before it, and its bytes.
+        self.snapshot: tuple[int, str, bytes] | None = None
         self.crashes: list[str] = []
         self.errors: list[Exception] = []
         self.failures: Counter[str] = Counter()
@@ -137,7 +144,7 @@ class World:
 
     def _instance(self, role: str, name: str, log: LogLink, api: ApiLink, clock: SkewedClock) -> object:
         may = partial(self._may_lead, role, name)
-        reader = partial(Follower[Fold], log, Fold(), codec=self.codec)
+        reader = partial(self._reader, log)
         if role == "watcher":
             return Watcher(
                 api,
@@ -149,6 +156,7 @@ class World:
                 jitter=_jitter,
                 stand_back_ms=STAND_BACK_MS,
                 may_lead=may,
+                start=partial(self._remembering, log),
             )
         if role == "scheduler":
             return Scheduler(
@@ -170,6 +178,21 @@ class World:
         if role == "controller":
             return ControllerManager(api, clock, keys=keys.derived, jitter=_jitter)
         return NodeAgents(api, clock, jitter=_jitter)
+
+    def _reader(self, log: LogLink) -> Follower[Fold]:
+        """Return a reader that begins at a snapshot, as most restarts do, or at the log's front."""
+        if self.snapshot is None or self.rng.random() < FROM_THE_FRONT:
+            return Follower(log, Fold(), codec=self.codec)
+        position, chain, data = self.snapshot
+        return Follower(log, load(data), position=position, digest=bytes.fromhex(chain), codec=self.codec)
+
+    async def _remembering(self, log: LogLink) -> Follower[Memory]:
+        """The same for a watcher."""
+        if self.snapshot is None or self.rng.random() < FROM_THE_FRONT:
+            return Follower(log, Memory(), codec=self.codec)
+        position, chain, data = self.snapshot
+        memory = Memory.of_snapshot(data)
+        return Follower(log, memory, position=position, digest=bytes.fromhex(chain), codec=self.codec)
 
     def _may_lead(self, role: str, name: str) -> bool:
         """The group says who may try: at peace the newest, and anybody while nobody can be sure."""
@@ -213,8 +236,15 @@ class World:
 
     def inspect(self) -> None:
         """Let the onlooker read what is on the log."""
-        while at_once(self.inspector.advance(500)):
+        while at_once(self.inspector.advance(500, self._keep_snapshot)):
             pass
+
+    def _keep_snapshot(self) -> bool:
+        """Take a snapshot where one may be taken, now and then; the onlooker reads on."""
+        follower, last = self.inspector, self.snapshot[0] if self.snapshot else 0
+        if follower.position - last >= SNAPSHOT_EVERY and not refusal(follower.state):
+            self.snapshot = follower.position, follower.chain, dump(follower.state)
+        return False
 
     def live_folds(self) -> list[tuple[str, Follower[Fold]]]:
         """Return every living reader of the log that folds the whole state."""
