@@ -233,6 +233,24 @@ async def test_a_gang_is_bound_member_by_member_and_one_refusal_leaves_the_other
     assert world.get(POD_GROUP, "gang")["status"]["phase"] == "Running"
 
 
+async def test_who_came_since_the_decision_is_not_of_the_gang_that_was_decided_on_pg10() -> None:
+    """A member is deleted and back under its name before the first Binding: without it there are not minMember."""
+    world = World()
+    world.node("n1")
+    world.group("gang", 2)
+    world.pod("gang-0", "gang")
+    world.pod("gang-1", "gang")
+    await world.decide()
+    world.store.remove(POD, "team-a", "gang-1")
+    world.pod("gang-1", "gang")
+    for _ in range(2):
+        await world.watcher.step()
+    await world.binder.step()
+    assert not world.get(POD, "gang-0")["spec"].get("nodeName"), "one of two would be half a gang"
+    await world.settle()
+    assert all(world.get(POD, name)["spec"].get("nodeName") == "n1" for name in ("gang-0", "gang-1"))
+
+
 async def test_a_binding_under_way_fails_once_its_command_was_given_up() -> None:
     world = World()
     world.node("n1")
