@@ -102,9 +102,15 @@ def _paths(kinds: list[Kind], version: int) -> Json:
     paths: Json = {}
     for kind in kinds:
         collection = kind.path("{namespace}" if kind.namespaced else "")
-        paths[collection] = {"get": _operation(kind, "list", version), "post": _operation(kind, "post", version)}
+        within = ["namespace"] if kind.namespaced else []
+        paths[collection] = {
+            "parameters": [_place(name, version) for name in within],
+            "get": _operation(kind, "list", version),
+            "post": _operation(kind, "post", version),
+        }
         paths[f"{collection}/{{name}}"] = {
-            verb: _operation(kind, verb, version) for verb in ("get", "put", "patch", "delete")
+            "parameters": [_place(name, version) for name in (*within, "name")],
+            **{verb: _operation(kind, verb, version) for verb in ("get", "put", "patch", "delete")},
         }
     return paths
 
@@ -128,6 +134,12 @@ def _operation(kind: Kind, action: str, version: int) -> Json:
         else:
             operation["consumes"] = types
     return operation
+
+
+def _place(name: str, version: int) -> Json:
+    """Return a parameter of a path."""
+    parameter: Json = {"name": name, "in": "path", "required": True, "description": f"The {name} of the object."}
+    return parameter | ({"schema": {"type": "string"}} if version == 3 else {"type": "string"})
 
 
 def _parameter(name: str, version: int) -> Json:

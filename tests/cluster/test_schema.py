@@ -138,5 +138,15 @@ def test_openapi_has_every_kind(kind: Kind) -> None:
     assert schema.name_of(kind) in older["definitions"]
 
 
+@pytest.mark.parametrize("path", ["/openapi/v2", *sorted({f"/openapi/v3{kind.prefix}" for kind in ALL_KINDS})])
+def test_openapi_declares_what_stands_in_a_path(path: str) -> None:
+    """Tools that read the document (schemathesis) take one without them for no document at all."""
+    document = openapi.document(path)
+    assert document is not None
+    for template, item in document["paths"].items():
+        declared = [found["name"] for found in item["parameters"] if (found["in"], found["required"]) == ("path", True)]
+        assert declared == re.findall(r"{(\w+)}", template)
+
+
 if __name__ == "__main__":
     CORE.write_text(written(derived()))
