@@ -4,9 +4,9 @@ It decides nothing.
 
 A command on the log is the durable intent; the fold says which commands stand and still wait for an outcome. Each step
 takes them in the order of the log, in lanes by pod, or by node where the node's lock is needed: what waits in a lane
-holds up nothing but its lane. Outcomes that come at about the same time are appended together. An effect that is done
-and not yet reported is found again by its mark on the pod, so a crash between the two, or a report without an answer,
-leads to the same outcome once more and never to a second effect.
+holds up nothing but its lane; of very many it takes some (``turns``). Outcomes that come at about the same time are
+appended together. An effect that is done and not yet reported is found again by its mark on the pod, so a crash
+between the two, or a report without an answer, leads to the same outcome once more and never to a second effect.
 
 Only the holder of the binder's term acts; outcomes of a superseded one are void for every reader.
 """
@@ -36,6 +36,7 @@ from services.binder.evictions import Evictions, eviction_text
 from services.binder.locks import NodeLocks, Pause, no_pause
 from services.binder.recorder import Recorder, Subject
 from services.binder.reports import Reports
+from services.binder.turns import AT_ONCE, Turns
 from services.binder.volumes import Volumes
 from services.runtime.following import catch_up
 from services.runtime.terms import STAND_BACK_MS, Leadership
@@ -72,6 +73,7 @@ class Binder:
         self._flushes = recorder is None
         self._clock = clock
         self._parallel = parallel
+        self._turns = Turns(max(AT_ONCE, 4 * parallel))
         self._jitter = jitter
         self._bindings = Bindings(api, clock, NodeLocks(api, clock, pause), Volumes(api, clock), self._stands)
         self._evictions = Evictions(api, clock)
@@ -105,7 +107,7 @@ class Binder:
         """Do all that can be done now; True if anything was done."""
         done = await catch_up(self.follower)
         if self.follower.state.anchored and await self._lead():
-            done |= await self._carry_out(self._pending())
+            done |= await self._carry_out(self._turns.take(self._pending(), self._group_of))
             done |= await catch_up(self.follower)
         return (self._flushes and await self.recorder.flush()) or done
 
@@ -129,6 +131,10 @@ class Binder:
         pods = {_uid(command) for command in commands.values()}
         self._backoffs = {uid: wait for uid, wait in self._backoffs.items() if uid in pods or wait.remaining_ms}
         return [command for key, command in commands.items() if key not in self._reported]
+
+    def _group_of(self, command: Command) -> str:
+        entry = self.model.pods.get(_uid(command))
+        return entry.pod.group_key if entry is not None else ""
 
     async def _carry_out(self, commands: Sequence[Command]) -> bool:
         if not commands:

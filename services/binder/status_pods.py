@@ -12,6 +12,7 @@ from events.kinds import POD
 from events.records import PodBook
 from scheduling.devices.environment import DeviceEnv
 from scheduling.devices.request import demand_of
+from scheduling.reasons.causes import Cause
 from scheduling.state.model import Model, PodEntry
 from services.binder.conditions import with_conditions
 from services.binder.recorder import Recorder, Subject, rfc3339
@@ -39,7 +40,7 @@ class PodStatus:
             book = entry.book
             content = (book.reason, book.message, book.nominated_node)
             written = self._written.setdefault(uid, Written())
-            if self._pace.due(written, content, book.reason):
+            if self._pace.due(written, content, code_of(book)):
                 yield partial(self._write, entry, book, content, written)
 
     def forget(self) -> None:
@@ -55,7 +56,7 @@ class PodStatus:
         except ApiError as error:
             if error.status != 404:
                 raise
-        self._pace.note(written, content, book.reason)
+        self._pace.note(written, content, code_of(book))
         return True
 
     async def _patch(self, item: Json, entry: PodEntry, book: PodBook) -> None:
@@ -79,6 +80,15 @@ class PodStatus:
             if text not in told:
                 told.add(text)
                 self._recorder.emit(_subject(entry), "Warning", "DeviceWarning", text, again=False)
+
+
+def code_of(book: PodBook) -> tuple[str, bool]:
+    """Return what is never held back when it changes (POD-2).
+
+    That a pod's PodGroup or Queue is missing is no judgement of the pod yet: it may be on its way, and must not hold
+    back the first real reason.
+    """
+    return book.reason, book.cause == Cause.MISSING
 
 
 def status_of(item: Json, book: PodBook, now: str) -> Json:
