@@ -85,6 +85,7 @@ def _exponent(exact: Fraction) -> str:
     return f"{exact.numerator}e{power}" if power else str(exact.numerator)
 
 
+@lru_cache(maxsize=65536)
 def from_milli(amount: int) -> str:
     """Return thousandths as a canonical decimal quantity: 2000000 is ``2k``, 500 is ``500m``, 0 is ``0``."""
     if amount == 0:
@@ -95,6 +96,7 @@ def from_milli(amount: int) -> str:
     return _largest(Fraction(amount // 1000), units)
 
 
+@lru_cache(maxsize=65536)
 def from_bytes(amount: int) -> str:
     """Return bytes as a canonical binary quantity where that is exact: 1073741824 is ``1Gi``."""
     if amount == 0 or amount % 1024:

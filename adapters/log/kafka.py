@@ -5,7 +5,8 @@ transactions. The producer is idempotent, so its own retries put nothing there t
 it is thrown away, since what it does with its numbers then is its own affair.
 
 Reading never resets silently: a position that the topic does not hold is ``OutOfRange``, which the broker says itself
-when something is fetched from there. The end is asked on a connection of its own: a broker answers one request of a
+when something is fetched from there. A reader that follows takes what the broker has sent by itself; it is asked for
+the end only now and then, and by ``bounds``. That is on a connection of its own: a broker answers one request of a
 connection after another, and the fetching one is nearly always held by a fetch that waits for news. And progress is
 watched: if the end has moved and nothing arrives, the fetching consumer is made anew, since one that got stuck (after
 a broker's restart, say) may stay silent for ever.
@@ -34,6 +35,8 @@ from events.codec import Message
 _STUCK_AFTER_S: Final = 10.0
 _CLOSING_S: Final = 5.0
 _LOOK_EVERY_S: Final = 0.1
+#: A reader that follows asks for the end this often, should what it fetches stay away.
+_ASK_EVERY_S: Final = 1.0
 _PARTITION: Final = 0
 _NOTHING: Final = Message((), b"")
 
@@ -50,7 +53,7 @@ class KafkaLog:
         self._asker: AIOKafkaConsumer | None = None
         self._buffer: deque[tuple[int, Message]] = deque()
         self._next = -1
-        self._end = 0
+        self._end, self._end_asked_s = 0, float("-inf")
         self._reading, self._sending, self._asking = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self._retiring: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -126,21 +129,23 @@ class KafkaLog:
         self._check_open()
         async with self._reading:
             if not self._buffered(position):
-                if position >= self._end and not await self._grown(position):
+                if position >= self._end and not await self._news(position):
                     return []
-                await self._fill(position)
+                if not self._buffer:
+                    await self._fill(position)
             return [self._buffer.popleft() for _ in range(min(limit, len(self._buffer)))]
 
     async def bounds(self) -> tuple[int, int]:
         self._check_open()
         async with self._asking:
-            asker = await self._open_asker()
+            asker, now = await self._open_asker(), asyncio.get_running_loop().time()
             try:
                 first = await asker.beginning_offsets([self._partition])
                 end = await asker.end_offsets([self._partition])
             except TROUBLE as error:
                 raise self._trouble(error) from error
-            return int(first[self._partition]), int(end[self._partition])
+            self._end, self._end_asked_s = int(end[self._partition]), now
+            return int(first[self._partition]), self._end
 
     async def wait(self, position: int, timeout_s: float) -> bool:
         self._check_open()
@@ -156,6 +161,14 @@ class KafkaLog:
             await self._fetch(position, timeout_s)
             return bool(self._buffer)
 
+    async def _news(self, position: int) -> bool:
+        """Tell whether something stands at a position: fetched already, or so the broker says if it has to be asked."""
+        now = asyncio.get_running_loop().time()
+        if self._next == position and now - self._end_asked_s < _ASK_EVERY_S:
+            await self._fetch(position, 0)
+            return bool(self._buffer)
+        return await self._grown(position)
+
     async def _grown(self, position: int) -> bool:
         """Ask whether there is something at a position by now; beyond the end is out of range."""
         self._end = await self._ask_end()
@@ -169,11 +182,13 @@ class KafkaLog:
 
     async def _ask_end(self) -> int:
         async with self._asking:
-            asker = await self._open_asker()
+            asker, now = await self._open_asker(), asyncio.get_running_loop().time()
             try:
-                return int((await asker.end_offsets([self._partition]))[self._partition])
+                end = int((await asker.end_offsets([self._partition]))[self._partition])
             except TROUBLE as error:
                 raise self._trouble(error) from error
+            self._end_asked_s = now
+            return end
 
     async def _wait_for_end(self, position: int, timeout_s: float) -> bool:
         """Wait for a position beyond the end; nothing can be fetched from there, so the end is asked repeatedly."""

@@ -46,14 +46,16 @@ class Log(Protocol):
         ...
 
     async def read(self, position: int, limit: int = 1000) -> list[tuple[int, Message]]:
-        """Return at most ``limit`` messages from a position on, at once; empty at the end.
+        """Return at most ``limit`` messages from a position on, at once; empty if none is known to be there.
 
-        Raises OutOfRange before the front and beyond the end: there the log is not the one that was read before.
+        What was appended here, and what stands before an end that ``bounds`` has said, is known; of what others append
+        a home may learn a moment later. Raises OutOfRange before the front and beyond the end: there the log is not the
+        one that was read before.
         """
         ...
 
     async def bounds(self) -> tuple[int, int]:
-        """Return the first position that is there and the position that the next message will get."""
+        """Return the first position that is there and the position that the next message will get, as of now."""
         ...
 
     async def wait(self, position: int, timeout_s: float) -> bool:

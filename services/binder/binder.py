@@ -121,7 +121,7 @@ class Binder:
 
     async def _stands(self, command: str) -> bool:
         """Tell whether a command may still be carried out, as of the log's present end."""
-        await catch_up(self.follower)
+        await catch_up(self.follower, to_the_end=True)
         return self.leading and command in self.model.commands and command not in self._reported
 
     def _pending(self) -> list[Command]:
@@ -139,7 +139,7 @@ class Binder:
     async def _carry_out(self, commands: Sequence[Command]) -> bool:
         if not commands:
             return False
-        self._bindings.begin(self.model.commands, self.model)
+        self._bindings.begin(self.model.commands, self.model, lambda: self.follower.state.sequence)
         self._cleanup.begin(self.model)
         try:
             if self._parallel == 1:

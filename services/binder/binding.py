@@ -10,7 +10,7 @@ and decided anew. No answer is no failure: the command stays, its capacity stays
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -53,8 +53,11 @@ class Bindings:
         self._cordoned: dict[str, bool] = {}
         self._gangs = Gangs()
 
-    def begin(self, commands: Mapping[str, Command], model: Model) -> None:
-        """A step begins: forget what was read of nodes; keep each command's pod and node as they were decided on."""
+    def begin(self, commands: Mapping[str, Command], model: Model, place: Callable[[], int]) -> None:
+        """A step begins: forget what was read of nodes; keep each command's pod and node as they were decided on.
+
+        ``place`` is where the model stands on the log.
+        """
         self._nodes.begin()
         self._cordoned = {key: cordoned for key, cordoned in self._cordoned.items() if key in commands}
         self._decided = {key: pod for key, pod in self._decided.items() if key in commands}
@@ -67,7 +70,7 @@ class Bindings:
             if view is not None and view.node is not None:
                 self._cordoned.setdefault(key, view.node.unschedulable)
         self._volumes.begin(commands, model)
-        self._gangs.begin(commands, model)
+        self._gangs.begin(commands, model, place)
 
     def use_version(self, command: str, version: str) -> None:
         """Our own write has moved the pod's resourceVersion to this one."""

@@ -7,7 +7,9 @@ Once a member is bound the rest follows: a gang that lost members after binding 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 from events import names
 from events.records import Member
@@ -19,10 +21,24 @@ from scheduling.state.model import Command, Model, PodEntry
 from scheduling.status import READY, TaskStatus
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found of a gang: whether a member is bound, minMember, what became of it, which places are lost.
+
+    A place that is lost stops the others; its own command is refused for its own node (``Bindings``).
+    """
+
+    bound: bool
+    minimum: int
+    changed: str
+    lost: list[tuple[str, str]]
+
+
 class Gangs:
     """Remembers what a command was decided on: minMember, and whether its node was cordoned then.
 
-    After a restart the first look counts as the decision's.
+    After a restart the first look counts as the decision's. What is found out of a gang holds for all its members as
+    long as the state stays at its place on the log.
     """
 
     def __init__(self) -> None:
@@ -30,10 +46,13 @@ class Gangs:
         self._cordoned: dict[str, bool] = {}
         self._blocks: dict[str, list[Command]] = {}
         self._model = Model()
+        self._place: Callable[[], int] = lambda: -1
+        self._found_at = -1
+        self._found: dict[str, _Found] = {}
 
-    def begin(self, commands: Mapping[str, Command], model: Model) -> None:
-        """A step begins."""
-        self._model = model
+    def begin(self, commands: Mapping[str, Command], model: Model, place: Callable[[], int]) -> None:
+        """A step begins. ``place`` is where the model stands on the log."""
+        self._model, self._place, self._found_at = model, place, -1
         self._blocks = {}
         self._minimum = {key: minimum for key, minimum in self._minimum.items() if key in commands}
         self._cordoned = {key: cordoned for key, cordoned in self._cordoned.items() if key in commands}
@@ -54,37 +73,56 @@ class Gangs:
         """Say why a binding of a gang's block must not be made, empty if it may."""
         if not command.group or not _holds_back(self._model.config):
             return ""
-        pods = self._model.pods
-        members = [pods[uid] for uid in self._model.members.get(command.group, ()) if uid in pods]
-        if _bound(members):
+        found = self._look(command.group)
+        if found.bound:
             return ""
-        return self._changed(command, members) or self._lost_place(command)
-
-    def _changed(self, command: Command, members: Sequence[PodEntry]) -> str:
-        """Say what became of the PodGroup or its members."""
-        group = self._model.groups.get(command.group)
-        if group is None:
-            return f"PodGroup {command.group} does not exist any more"
-        minimum = group.group.min_member
-        if minimum > self._minimum.get(command.id, minimum):
+        minimum = self._minimum.get(command.id, found.minimum)
+        if found.minimum > minimum:
             return f"PodGroup {command.group} was changed after the decision"
-        left = sum(_counts(entry) for entry in members)
-        return f"PodGroup {command.group} has {left} of {minimum} members left" if left < minimum else ""
+        return found.changed or next((why for other, why in found.lost if other != command.id), "")
 
-    def _lost_place(self, command: Command) -> str:
-        """Say which other member of the block cannot be bound where it was placed (its own node: ``Bindings``)."""
-        for other in self._blocks.get(command.group, ()):
-            member = other.bind
-            if member is None or other.id == command.id or other.id not in self._model.commands:
-                continue
-            node = self._node(member)
-            if node is None:
-                return f"node {member.node}, where {member.name} of its gang was placed, does not exist any more"
-            if node.unschedulable and not self._cordoned.get(other.id, True):
-                return f"node {member.node}, where {member.name} of its gang was placed, was cordoned"
-            lost = lost_cards(node.annotations.get(names.NODE_REGISTER, ""), member.allocation)
-            if lost:
-                return f"node {member.node} does not register {', '.join(lost)} of {member.name} of its gang any more"
+    def _look(self, group: str) -> _Found:
+        """Return what there is to say of a gang now."""
+        if self._found_at != self._place():
+            self._found_at = self._place()
+            self._found.clear()
+        if group not in self._found:
+            pods = self._model.pods
+            members = [pods[uid] for uid in self._model.members.get(group, ()) if uid in pods]
+            entry = self._model.groups.get(group)
+            minimum = entry.group.min_member if entry is not None else 0
+            bound = _bound(members)
+            changed = "" if bound else self._changed(group, members)
+            lost = [] if bound or changed else list(self._lost_places(group))
+            self._found[group] = _Found(bound, minimum, changed, lost)
+        return self._found[group]
+
+    def _changed(self, group: str, members: Sequence[PodEntry]) -> str:
+        """Say what became of the PodGroup or its members."""
+        entry = self._model.groups.get(group)
+        if entry is None:
+            return f"PodGroup {group} does not exist any more"
+        minimum = entry.group.min_member
+        left = sum(_counts(member) for member in members)
+        return f"PodGroup {group} has {left} of {minimum} members left" if left < minimum else ""
+
+    def _lost_places(self, group: str) -> Iterator[tuple[str, str]]:
+        """Yield the commands of the block whose pod cannot be bound where it was placed, and why."""
+        for command in self._blocks.get(group, ()):
+            if command.bind and command.id in self._model.commands:
+                why = self._lost(command.id, command.bind)
+                if why:
+                    yield command.id, why
+
+    def _lost(self, command: str, member: Member) -> str:
+        node = self._node(member)
+        if node is None:
+            return f"node {member.node}, where {member.name} of its gang was placed, does not exist any more"
+        if node.unschedulable and not self._cordoned.get(command, True):
+            return f"node {member.node}, where {member.name} of its gang was placed, was cordoned"
+        lost = lost_cards(node.annotations.get(names.NODE_REGISTER, ""), member.allocation)
+        if lost:
+            return f"node {member.node} does not register {', '.join(lost)} of {member.name} of its gang any more"
         return ""
 
     def _node(self, member: Member) -> Node | None:
@@ -97,8 +135,12 @@ def lost_cards(registered: str, allocation: str) -> list[str]:
     """Return the cards of an allocation that a register text does not name (devices/N-21)."""
     if not allocation:
         return []
-    cards, _ = register.read_cards(registered)
-    return sorted({share.uuid for share in record.decode(allocation).shares} - {card.uuid for card in cards})
+    return sorted({share.uuid for share in record.decode(allocation).shares} - _registered(registered))
+
+
+@lru_cache(maxsize=1024)
+def _registered(text: str) -> frozenset[str]:
+    return frozenset(card.uuid for card in register.read_cards(text)[0])
 
 
 def _counts(entry: PodEntry) -> bool:

@@ -3,8 +3,9 @@
 It is level-triggered: it compares what the state says now with what was last written, and writes the difference, the
 newest only. What was written is remembered and, where nothing is remembered (a start, a new object), read first. While
 only a text keeps changing an object is written at most once in ten seconds; a change of phase, reason or count goes out
-at once (scheduling/POD-2), and at rest the newest text is there. Bindings come first: while some are under way, a group
-whose pods have their places waits with its status, so that of the forms that it goes through only the last is written.
+at once (scheduling/POD-2), and at rest the newest text is there. In production two things come before it: bindings, for
+which waiting pods and groups with pods wait while some are under way, and the moment that it takes until a new pod has
+its place and is seen there, so that of the forms that an object goes through only the last is written.
 
 Each kind of object has its own module that says what is wanted; this one says when it is written.
 """
@@ -39,8 +40,8 @@ REPEAT_MS: Final = 60_000
 class StatusWriter:
     """Writes status and events of one cluster.
 
-    ``leads`` says whether it is its turn to write at all, ``pressed`` whether bindings are under way. Whoever gives a
-    ``recorder`` flushes it.
+    ``leads`` says whether it is its turn to write at all, ``pressed`` whether bindings are under way, ``settle_ms`` how
+    long what is new is given to become another. Whoever gives a ``recorder`` flushes it.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class StatusWriter:
         *,
         recorder: Recorder | None = None,
         interval_ms: int = INTERVAL_MS,
+        settle_ms: int = 0,
         parallel: int = 1,
         leads: Callable[[], bool] = lambda: True,
         pressed: Callable[[], bool] = lambda: False,
@@ -60,7 +62,7 @@ class StatusWriter:
         self._flushes = recorder is None
         self._leads, self._pressed = leads, pressed
         self._parallel = parallel
-        self._pace = Pace(clock, interval_ms)
+        self._pace = Pace(clock, interval_ms, settle_ms)
         self._written = (
             GroupStatus(api, self.recorder, self._pace),
             PodStatus(api, self.recorder, self._pace),

@@ -13,9 +13,10 @@ from events.kinds import POD_GROUP
 from events.records import GroupBook
 from scheduling.cycle.queue_status import task_counts
 from scheduling.state.model import GroupEntry, Model
+from scheduling.status import TaskStatus
 from services.binder.conditions import conditions_of, with_conditions
 from services.binder.recorder import Recorder, Subject, rfc3339
-from services.binder.written import Due, Pace, Written
+from services.binder.written import Due, Pace, Patience, Written
 
 #: The same event is recorded again after this time while it still holds (EV-1).
 REPEAT_MS: Final = 5 * 60 * 1000
@@ -56,7 +57,7 @@ class GroupStatus:
         for entry in model.groups.values():
             wanted = wanted_status(entry, model)
             written = self._status.setdefault(entry.group.uid, Written())
-            if self._pace.due(written, wanted, wanted.code, patient=_placed(entry, model)):
+            if self._pace.due(written, wanted, wanted.code, patience=partial(_patience, entry, model)):
                 mark = f"{model.terms['scheduler'].number}.{model.time_ms}" if "scheduler" in model.terms else "0.0"
                 yield partial(self._write, entry, wanted, written, mark)
             self._event(entry)
@@ -101,9 +102,12 @@ class GroupStatus:
             self._recorder.emit(_subject(entry), *content, again=not first)
 
 
-def _placed(entry: GroupEntry, model: Model) -> bool:
-    """Tell whether a member has its place: nobody waits for what the status will say next."""
-    return any(model.pods[uid].node for uid in model.members.get(entry.group.key, ()))
+def _patience(entry: GroupEntry, model: Model) -> Patience:
+    """Nobody waits for the status of a group that has its pods; that it may have some is what its job waits for."""
+    members = [model.pods[uid].status for uid in model.members.get(entry.group.key, ())]
+    if TaskStatus.BINDING in members:
+        return "moving"
+    return "patient" if members else "urgent"
 
 
 def _untouched(entry: GroupEntry, written: Written) -> Json | None:

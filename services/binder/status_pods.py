@@ -40,7 +40,7 @@ class PodStatus:
             book = entry.book
             content = (book.reason, book.message, book.nominated_node)
             written = self._written.setdefault(uid, Written())
-            if self._pace.due(written, content, code_of(book)):
+            if self._pace.due(written, content, code_of(book), patience=lambda: "patient"):
                 yield partial(self._write, entry, book, content, written)
 
     def forget(self) -> None:

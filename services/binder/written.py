@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from adapters.clock import Clock
 from events.canonical import Json
 
 #: One write that is due; it tells whether it is finished (False: try again).
 Due: TypeAlias = Callable[[], Awaitable[bool]]
+
+#: Urgent content goes out at once; patient content lets bindings pass; moving content will soon be another anyway.
+Patience: TypeAlias = Literal["urgent", "patient", "moving"]
+#: How many intervals moving content is waited for at most.
+MOVING_FACTOR: Final = 3
 
 
 @dataclass(slots=True)
@@ -29,10 +34,14 @@ class Written:
 
 
 class Pace:
-    """Says whether something is due, and counts what is held back."""
+    """Says whether something is due, and counts what is held back.
 
-    def __init__(self, clock: Clock, interval_ms: int) -> None:
-        self._clock, self._interval_ms = clock, interval_ms
+    ``interval_ms`` is between two writes of an object of which only texts change. ``settle_ms`` is how long what may
+    soon be another is waited for, because writing it would be in the way of just that.
+    """
+
+    def __init__(self, clock: Clock, interval_ms: int, settle_ms: int = 0) -> None:
+        self._clock, self._interval_ms, self._settle_ms = clock, interval_ms, settle_ms
         self._rest = self._pressed = False
         self.held = 0
 
@@ -45,24 +54,34 @@ class Pace:
         return self._clock.now_ms()
 
     def due(
-        self, written: Written, content: Any, code: Any, interval_ms: int | None = None, *, patient: bool = False
+        self,
+        written: Written,
+        content: Any,
+        code: Any,
+        interval_ms: int | None = None,
+        patience: Callable[[], Patience] = lambda: "urgent",
     ) -> bool:
-        """Tell whether new content may be written now; the same content is never due.
-
-        What is ``patient`` lets pass what is more urgent, for as long as texts wait at most.
-        """
+        """Tell whether new content may be written now; the same content is never due."""
         interval_ms = self._interval_ms if interval_ms is None else min(interval_ms, self._interval_ms)
         if written.content == content:
+            written.waits_since_ms = 0
             return False
         if self._rest:
             return True
-        if patient and self._pressed:
-            written.waits_since_ms = written.waits_since_ms or self.now_ms
-            if self._within(written.waits_since_ms, self._interval_ms):
-                return self._hold()
+        written.waits_since_ms = written.waits_since_ms or self.now_ms
+        if self._within(written.waits_since_ms, self._waits_ms(patience())):
+            return self._hold()
         if written.content is None or written.code != code or not self._within(written.at_ms, interval_ms):
             return True
         return self._hold()
+
+    def _waits_ms(self, patience: Patience) -> int:
+        """Return how long new content lets pass what is more urgent."""
+        if patience == "urgent":
+            return 0
+        if patience == "moving" and self._settle_ms:
+            return MOVING_FACTOR * self._interval_ms
+        return self._interval_ms if self._pressed else self._settle_ms
 
     def _within(self, since_ms: int, interval_ms: int) -> bool:
         return 0 <= self.now_ms - since_ms < interval_ms  # a time ahead is one of before the clock was set back

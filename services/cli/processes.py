@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _STAND_BACK_MS: Final = 1_000
 #: Status and events ask less at once of the API server than bindings do.
 _STATUS_LANES: Final = 8
+#: A new pod that fits is bound and seen bound within this time: what would be written before is soon another.
+_SETTLE_MS: Final = 500
 
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", "-c", metavar="FILE", help="Settings in YAML.", envvar="GPULEDGER_CONFIG")
@@ -171,7 +173,7 @@ async def build_binder(process: Process) -> None:
     vouch(follower)
     status = StatusWriter(
         api, follower, process.clock, recorder=events, parallel=_STATUS_LANES,
-        interval_ms=settings.status_interval_s * 1000, leads=lambda: service.leading,
+        interval_ms=settings.status_interval_s * 1000, settle_ms=_SETTLE_MS, leads=lambda: service.leading,
         pressed=lambda: service.pressed,
     )  # fmt: skip
     process.drive("status writer", status.step, _a_moment, pace_s=STATUS_S)

@@ -20,8 +20,8 @@ def standing(follower: Follower[Any]) -> asyncio.Lock:
     return _READING.setdefault(follower, asyncio.Lock())
 
 
-async def catch_up(follower: Follower[F]) -> bool:
-    """Fold everything that is on the log now; True if there was anything.
+async def catch_up(follower: Follower[F], *, to_the_end: bool = False) -> bool:
+    """Fold everything that has come; True if there was anything. ``to_the_end``: everything that is on the log now.
 
     A reader that has folded nothing yet begins at what is left of a log whose front is gone; its state stays without
     an anchor until a new genesis comes (scheduling/F-11b). One that stood elsewhere raises OutOfRange: it must be
@@ -29,6 +29,8 @@ async def catch_up(follower: Follower[F]) -> bool:
     """
     async with standing(follower):
         total = 0
+        if to_the_end:
+            await follower.log.bounds()
         while count := await _advance(follower):
             total += count
             await asyncio.sleep(0)

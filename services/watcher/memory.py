@@ -75,7 +75,7 @@ class Memory:
         for one in seen:
             kind = kind_of(one.api_version, one.kind)
             if kind is not None:
-                memory._know(kind, one.item, one.version, one.term)
+                memory._know(kind, one.key, one.item, one.version, one.term, digest_of(kind, one.item))
         for key, uid, verb, version in reports:
             memory._report(key, uid, Report(verb, version))
         return memory
@@ -153,9 +153,11 @@ class Memory:
 
     def learn(self, kind: Kind, projection: Json, version: str, term: int, *, listed: bool = False) -> None:
         """The log says this of an object from here on."""
-        place = self._know(kind, projection, version, term)
-        self._unconfirmed.discard(place)
-        known = self.of(kind)[place[1]]
+        key = _key_in(projection)
+        if not self._as_expected(kind, key, projection, version, term):
+            self._know(kind, key, projection, version, term, digest_of(kind, projection))
+        self._unconfirmed.discard((kind, key))
+        known = self.of(kind)[key]
         report = self._reports.get(known.uid)
         if report is not None and report.shown_by(known, listed=listed):
             del self._reports[known.uid]
@@ -165,18 +167,24 @@ class Memory:
         if known is None or known.uid != uid or not report.shown_by(known):
             self._reports[uid] = report
 
-    def expect(self, kind: Kind, projection: Json, version: str, term: int) -> None:
-        """The log will say this of an object, if the record that is about to be appended counts."""
-        self._unconfirmed.add(self._know(kind, projection, version, term))
+    def _as_expected(self, kind: Kind, key: str, projection: Json, version: str, term: int) -> bool:
+        """Tell whether this is what we have appended ourselves, so that all is known of it (a term has one writer)."""
+        known = self.of(kind).get(key)
+        if known is None or not known.digest or (kind, key) not in self._unconfirmed:
+            return False
+        return (known.uid, known.version, known.term) == (_uid_in(projection), version, term)
 
-    def _know(self, kind: Kind, projection: Json, version: str, term: int) -> tuple[Kind, str]:
-        meta = projection.get("metadata", {})
-        key = key_of(meta.get("namespace", ""), meta.get("name", ""))
-        known = self.of(kind)[key] = Known(str(meta.get("uid", "")), digest_of(kind, projection), version, term)
+    def expect(self, kind: Kind, projection: Json, version: str, term: int, digest: bytes) -> None:
+        """The log will say this of an object, if the record that is about to be appended counts."""
+        key = _key_in(projection)
+        self._know(kind, key, projection, version, term, digest)
+        self._unconfirmed.add((kind, key))
+
+    def _know(self, kind: Kind, key: str, projection: Json, version: str, term: int, digest: bytes) -> None:
+        known = self.of(kind)[key] = Known(_uid_in(projection), digest, version, term)
         if kind == POD:
             known.bound = bool(projection.get("spec", {}).get("nodeName"))
-            known.ending = bool(meta.get("deletionTimestamp"))
-        return kind, key
+            known.ending = bool(projection.get("metadata", {}).get("deletionTimestamp"))
 
     def forget(self, kind: Kind, key: str, uid: str) -> None:
         """The log says that an object is gone; another uid under its name stays (devices/A-16a)."""
@@ -213,6 +221,15 @@ class Memory:
 def key_of(namespace: object, name: object) -> str:
     """Return ``namespace/name``, or the name alone."""
     return f"{namespace}/{name}" if namespace else str(name)
+
+
+def _key_in(projection: Json) -> str:
+    meta = projection.get("metadata", {})
+    return key_of(meta.get("namespace", ""), meta.get("name", ""))
+
+
+def _uid_in(projection: Json) -> str:
+    return str(projection.get("metadata", {}).get("uid", ""))
 
 
 def newer(version: str, than: str | None) -> bool:

@@ -94,9 +94,10 @@ class View:
         if not relevant(self._kind, item, self._scope):
             return [self._goodbye(_key(item), known, memory)] if known and known.uid == uid else []
         found = project(self._kind, item, self._scope)
-        if known and known.uid == uid and known.digest == digest_of(self._kind, found):
+        digest = digest_of(self._kind, found)
+        if known and known.uid == uid and known.digest == digest:
             return []
-        return [self._observed(found, version, memory, term, listed=False)]
+        return [self._observed(found, digest, version, memory, term, listed=False)]
 
     def _deleted(self, item: Json, memory: Memory) -> list[Addressed]:
         """A deletion counts whatever version it carries; one of another uid changes nothing (devices/A-16a)."""
@@ -142,11 +143,12 @@ class View:
         """
         projection, version, uid = project(self._kind, item, self._scope), _version(item), _uid(item)
         known = memory.of(self._kind).get(_key(item))
-        same = known is not None and known.uid == uid and known.digest == digest_of(self._kind, projection)
+        digest = digest_of(self._kind, projection)
+        same = known is not None and known.uid == uid and known.digest == digest
         wins = lives_again or _turned_back(known, uid, version, term, same=same) or memory.awaits(uid)
         if same and not wins:
             return []
-        return [self._observed(projection, version, memory, term, listed=wins)]
+        return [self._observed(projection, digest, version, memory, term, listed=wins)]
 
     def _list_records(self, uids: list[str], version: str, list_id: int) -> list[Addressed]:
         kind = {"api_version": self._kind.api_version, "kind": self._kind.name, "list_id": list_id}
@@ -159,8 +161,10 @@ class View:
 
     # --- records ---
 
-    def _observed(self, projection: Json, version: str, memory: Memory, term: int, *, listed: bool) -> Addressed:
-        memory.expect(self._kind, projection, version, term)
+    def _observed(
+        self, projection: Json, digest: bytes, version: str, memory: Memory, term: int, *, listed: bool
+    ) -> Addressed:
+        memory.expect(self._kind, projection, version, term, digest)
         meta = projection["metadata"]
         body = records.Observed(
             api_version=self._kind.api_version,

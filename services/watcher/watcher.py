@@ -33,6 +33,7 @@ from events.canonical import Json
 from events.codec import NotWritable
 from events.kinds import OBSERVED_KINDS, POD, Kind
 from events.projection import DEFAULT_SCOPE, Scope
+from services.runtime.following import catch_up
 from services.runtime.terms import STAND_BACK_MS, Leadership
 from services.watcher.beginning import anchor
 from services.watcher.memory import Memory
@@ -106,13 +107,13 @@ class Watcher:
         follower = await self._anchored()
         if follower is None:
             return True
-        done = await follower.catch_up() > 0
+        done = await catch_up(follower)
         stage = await self._leadership.lead(
             follower.state.model, follower.position, self._config, "" if follower.position else self._first()
         )
         if stage == "opened":
             self._term = 0
-            await follower.catch_up()
+            await catch_up(follower)
             stage = await self._leadership.lead(follower.state.model, follower.position, self._config)
             done = True
         if stage != "leading":
@@ -120,7 +121,7 @@ class Watcher:
             return done
         self._begin_term(follower.state)
         done |= await self._observe_all(follower.state)
-        return await follower.catch_up() > 0 or done
+        return await catch_up(follower) or done
 
     def _first(self) -> str:
         """Name an empty log's incarnation, each time alike: a beginning that comes late after all changes nothing."""

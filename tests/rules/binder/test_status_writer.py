@@ -9,7 +9,8 @@ from events.kinds import EVENT, POD, POD_GROUP, QUEUE
 from events.records import GroupBook, PodBook
 from scheduling.objects import PodGroup
 from scheduling.state.model import GroupEntry
-from services.binder.recorder import MESSAGE_MAX, Recorder, Subject, shorten
+from services.binder.recorder import HELD_MS, MESSAGE_MAX, Recorder, Subject, shorten
+from services.binder.status import StatusWriter
 from services.binder.status_groups import GroupStatus, Wanted, status_of
 from services.binder.status_pods import status_of as pod_status_of
 from services.binder.written import Pace, Written
@@ -128,6 +129,75 @@ def test_pace_texts_wait_codes_do_not_and_rest_holds_nothing_back_pod2() -> None
     world.clock.time_ms -= 5_000
     pace.begin(rest=True)
     assert pace.due(written, "b", 1)
+
+
+def test_pace_bindings_come_first_but_not_for_ever_pod2() -> None:
+    world = World()
+    pace = Pace(world.clock, 10_000, settle_ms=500)
+    patient, moving, urgent = Written(), Written(), Written()
+    pace.begin(rest=False, pressed=True)
+    assert pace.due(urgent, "a", 1)
+    assert not pace.due(patient, "a", 1, patience=lambda: "patient")
+    assert not pace.due(moving, "a", 1, patience=lambda: "moving")
+    assert pace.held == 2
+    world.clock.time_ms += 10_000
+    assert pace.due(patient, "b", 2, patience=lambda: "patient")
+    assert not pace.due(moving, "b", 2, patience=lambda: "moving")
+    world.clock.time_ms += 20_000
+    assert pace.due(moving, "b", 2, patience=lambda: "moving")
+    pace.note(moving, "b", 2)
+    pace.begin(rest=False)
+    assert not pace.due(moving, "c", 3, patience=lambda: "patient"), "it is given a moment to become another"
+    world.clock.time_ms += 500
+    assert pace.due(moving, "c", 3, patience=lambda: "patient")
+    assert not pace.due(moving, "b", 2, patience=lambda: "patient"), "it has become what was written"
+    pace.begin(rest=True, pressed=True)
+    assert pace.due(moving, "c", 3, patience=lambda: "moving")
+
+
+async def test_of_a_pod_that_fits_only_the_last_status_is_written_and_nothing_read() -> None:
+    world = World()
+    world.node("n1")
+    world.single("one")
+    world.status = StatusWriter(world.api, world.binder.follower, world.clock, settle_ms=500)
+    for _ in range(10):
+        for service in (world.watcher, world.scheduler, world.binder, world.status):
+            await service.step()
+    assert [call for call in world.api.calls if call[0] in ("get", "patch") and call[1] == "one"] == []
+    world.clock.time_ms += 500
+    await world.status.step()
+    assert [call for call in world.api.calls if call[0] in ("get", "patch") and call[1] == "one"] == [("patch", "one")]
+    group = world.get(POD_GROUP, "one")
+    assert group["status"]["phase"] == "Running"
+    assert [entry["type"] for entry in group["status"]["conditions"]] == ["Scheduled"]
+
+
+async def test_a_status_that_somebody_wrote_meanwhile_is_read_and_kept_pg12() -> None:
+    """What was observed without a status is written without reading; a conflict tells that it has one by now."""
+    world = World()
+    world.node("n1")
+    world.single("one")
+    await world.decide()
+    other = {"type": "Custom", "status": "True"}
+    await world.api.patch(POD_GROUP, "team-a", "one", {"status": {"conditions": [other]}}, "status")
+    await world.settle()
+    assert [entry["type"] for entry in world.get(POD_GROUP, "one")["status"]["conditions"]] == ["Custom", "Scheduled"]
+    assert ("get", "one") in world.api.calls
+
+
+async def test_events_let_bindings_pass_for_some_seconds() -> None:
+    world = World()
+    busy = True
+    recorder = Recorder(world.api, world.clock, pressed=lambda: busy)
+    recorder.emit(Subject(POD, "team-a", "one", "u-1"), "Normal", "Scheduled", "first")
+    assert not await recorder.flush()
+    world.clock.time_ms += HELD_MS
+    recorder.emit(Subject(POD, "team-a", "one", "u-1"), "Normal", "Scheduled", "second")
+    assert await recorder.flush()
+    assert [item["message"] for item in world.store.items(EVENT)] == ["first"]
+    busy = False
+    assert await recorder.flush()
+    assert len(world.store.items(EVENT)) == 2
 
 
 async def test_queue_status_shows_what_is_charged_q6() -> None:
