@@ -7,12 +7,14 @@ which tables come about and change, so a new database and an old one end up the 
 from __future__ import annotations
 
 import sqlite3
+import ssl
+from collections.abc import Sequence
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Dialect, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
@@ -28,7 +30,9 @@ def open_database(url: str | Path) -> Engine:
         parsed = _with_driver(URL.create("sqlite", database=str(url)) if isinstance(url, Path) else make_url(url))
         if parsed.get_backend_name() != "sqlite":
             plain, arguments = secured(parsed) if parsed.get_backend_name() == "postgresql" else (parsed, {})
-            return create_engine(plain, pool_pre_ping=True, connect_args=arguments)
+            engine = create_engine(plain, pool_pre_ping=True, connect_args=arguments)
+            event.listen(engine, "do_connect", _connect)
+            return engine
         if parsed.database in (None, "", ":memory:"):
             engine = create_engine(parsed, poolclass=StaticPool, connect_args={"check_same_thread": False})
             return _with_whole_transactions(engine)
@@ -103,6 +107,14 @@ def plainly(error: Exception) -> str:
 def _with_driver(url: URL) -> URL:
     """PostgreSQL is spoken by pg8000 unless the URL names another driver."""
     return url.set(drivername="postgresql+pg8000") if url.drivername in ("postgresql", "postgres") else url
+
+
+def _connect(dialect: Dialect, _: object, arguments: Sequence[Any], words: dict[str, Any]) -> Any:
+    """Connect; what TLS refuses is an error of the connection like others, which the driver leaves as it is."""
+    try:
+        return dialect.connect(*arguments, **words)
+    except ssl.SSLError as error:
+        raise dialect.loaded_dbapi.InterfaceError(str(error)) from error
 
 
 def _tune(connection: Any, _: object) -> None:

@@ -26,7 +26,8 @@ def secured(url: URL) -> tuple[URL, dict[str, Any]]:
     plain = url.difference_update_query(("sslmode", "sslrootcert"))
     local = (url.host or "") in _LOOPBACK or "unix_sock" in url.query
     mode = mode or ("disable" if local and not root else "verify-full")
-    return plain, {} if mode == "disable" else {"ssl_context": _context(mode, root)}
+    # Left to itself the driver tries TLS without any check, and goes on without it if the server has none.
+    return plain, {"ssl_context": False if mode == "disable" else _context(mode, root)}
 
 
 def _word(url: URL, name: str) -> str:
