@@ -160,7 +160,7 @@ class Fold:
             return f"void: term {body.term} follows {body.previous}, current is {current.number}"
         self._set_term(body.role, Term(body.term, body.writer, record.number + 1))
         if body.role == "watcher":
-            self._observing.new_term()
+            self._observing.new_term(body.config)
         if body.role == "scheduler":
             self._decisions.new_term()
             if not self.model.time_ms:

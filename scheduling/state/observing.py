@@ -54,12 +54,33 @@ class Observing:
     def complete(self) -> bool:
         return all(f"{kind.api_version}/{kind.name}" in self._model.listed for kind in OBSERVED_KINDS)
 
-    def new_term(self) -> None:
-        """A new watcher term: versions start afresh, tombstones bind no more, every kind is to be listed again."""
+    def new_term(self, config: Json) -> None:
+        """A new watcher term: versions start afresh, tombstones bind no more, every kind is to be listed again.
+
+        Its configuration says whose pods are ours (scheduling/AS-2).
+        """
         self._gone.clear()
         self._lists.clear()
         self._model.listed.clear()
         self._digest.set("listed", "", None)
+        self.serve(names_in(config))
+
+    def serve(self, scheduler_names: tuple[str, ...]) -> None:
+        """Say whose pods are ours from here on: who was a member of a PodGroup may be none now, and others are."""
+        model = self._model
+        if scheduler_names == model.scheduler_names:
+            return
+        model.scheduler_names = scheduler_names
+        usual = scheduler_names == names.SCHEDULER_NAMES
+        self._digest.set("scheduler names", "", None if usual else list(scheduler_names))
+        model.members.clear()
+        for uid, entry in model.pods.items():
+            self._join(uid, entry.pod)
+        model.changes.everything()
+
+    def _join(self, uid: str, pod: objects.Pod) -> None:
+        if self._model.ours(pod) and pod.group_key:
+            self._model.members.setdefault(pod.group_key, set()).add(uid)
 
     # --- lists ---
 
@@ -179,8 +200,7 @@ class Observing:
             if changed:
                 entry.changed_at = self.sequence()
         model.pod_uids[pod.key] = pod.uid
-        if model.ours(pod) and pod.group_key:
-            model.members.setdefault(pod.group_key, set()).add(pod.uid)
+        self._join(pod.uid, pod)
         self._settle_placement(entry, listed)
         if pod.node:
             self._remember_time(pod)
@@ -314,6 +334,13 @@ def pod_part(entry: PodEntry) -> list[Any]:
 def group_part(entry: GroupEntry) -> list[Any]:
     """Return what the digest says of a PodGroup beyond its observation."""
     return [entry.changed_at, entry.first_seen, spelled(entry.book), entry.attempts]
+
+
+def names_in(config: Json) -> tuple[str, ...]:
+    """Return the scheduler names in a watcher's effective configuration; one that has none serves the usual ones."""
+    found = config.get("scheduler_names")
+    named = tuple(name for name in found if isinstance(name, str)) if isinstance(found, list) else ()
+    return named or names.SCHEDULER_NAMES
 
 
 def content_of(kind: str, item: Json) -> bytes:

@@ -43,7 +43,7 @@ _POD, _NODE, _POD_GROUP, _QUEUE, _PRIORITY_CLASS, _CONFIG_MAP = (
 )
 
 #: What these bytes are; another format, older or newer, is not read.
-FORMAT: Final = "gpuledger/snapshot/1"
+FORMAT: Final = "gpuledger/snapshot/2"
 #: Parts of the state's digest that are there only once something was said.
 _SAID: Final = ("promises", "search", "time")
 
@@ -117,6 +117,7 @@ def _small(fold: Fold) -> Json:
         "jump_ms": fold._jump_ms, "last_batch": fold._decisions._last_batch,
         "cluster": model.cluster, "incarnation": model.incarnation, "time_ms": model.time_ms,
         "terms": {role: [term.number, term.writer, term.next_record] for role, term in model.terms.items()},
+        "scheduler_names": list(model.scheduler_names),
         "listed": sorted(model.listed), "gone": sorted(fold._observing._gone),
         "config": "none" if model.config is None else "accepted" if model.config_accepted else "default",
         "config_text": model.config_text, "config_seen": model.config_seen, "config_accepted": model.config_accepted,
@@ -243,6 +244,7 @@ class _Loading:
         for role, term in small["terms"].items():
             model.terms[role] = Term(*term)
             self._digest.set("term", role, term)
+        fold._observing.serve(tuple(small["scheduler_names"]))
         model.listed.update(small["listed"])
         self._digest.set("listed", "", small["listed"])
 
