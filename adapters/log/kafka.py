@@ -109,7 +109,7 @@ class KafkaLog:
                     enable_idempotence=True,
                     max_request_size=BATCH_BYTES_MAX,
                     max_batch_size=BATCH_BYTES_MAX,
-                    compression_type="gzip",
+                    compression_type="zstd",
                     linger_ms=0,
                     **self._settings.common(),
                 )

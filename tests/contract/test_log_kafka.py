@@ -71,6 +71,38 @@ async def make_topic(broker: Broker, name: str, partitions: int = 1, **settings:
     await admin.close()
 
 
+# --- what is stored ---------------------------------------------------------------------------------------------------
+
+#: The low bits of a record batch's attributes, which stand behind offset, length, epoch, magic and checksum.
+_ATTRIBUTES, _CODECS = 21, {0: "none", 1: "gzip", 4: "zstd"}
+
+
+def codecs(broker: Broker, topic: str) -> list[str]:
+    """Return how each batch of a topic is compressed, as it lies on the broker's disk."""
+    stored, found = (broker.data / f"{topic}-0" / f"{0:020d}.log").read_bytes(), []
+    while stored:
+        length = 12 + int.from_bytes(stored[8:12], "big")
+        found.append(_CODECS[int.from_bytes(stored[_ATTRIBUTES : _ATTRIBUTES + 2], "big") & 7])
+        stored = stored[length:]
+    return found
+
+
+async def test_batches_are_stored_as_zstd_and_older_ones_are_read_as_they_are(
+    kafka_broker: Broker, opened: Open
+) -> None:
+    topic = new_topic()
+    log = await opened(kafka_broker, topic)
+    producer = AIOKafkaProducer(bootstrap_servers=kafka_broker.address, compression_type="gzip")
+    await producer.start()
+    await producer.send_and_wait(topic, b"x" * 1000)
+    await producer.stop()
+    written = [Message((), b"y" * 1000 + bytes([number])) for number in range(5)]
+    assert await log.append(written) == 1
+    assert codecs(kafka_broker, topic) == ["gzip", "zstd"]
+    reader = await opened(kafka_broker, topic)
+    assert [message.value for _, message in await reader.read(0)] == [b"x" * 1000, *(item.value for item in written)]
+
+
 # --- the topic -------------------------------------------------------------------------------------------------------
 
 

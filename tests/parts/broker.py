@@ -57,6 +57,11 @@ class Broker:
         return self._process.pid
 
     @property
+    def data(self) -> Path:
+        """The folder with the topics' segments."""
+        return self._home / "data"
+
+    @property
     def ca_file(self) -> Path:
         """The certificate that a client of a secure broker trusts."""
         return self._home / "ca.pem"
@@ -122,7 +127,7 @@ class Broker:
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL",
-            "log.dirs": str(self._home / "data"),
+            "log.dirs": str(self.data),
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "1",
             "transaction.state.log.replication.factor": "1",
