@@ -1,4 +1,7 @@
-"""Two clusters on one Kafka, two schedulers that serve both, one of them killed half-way: the lab holds on both."""
+"""Two clusters on one Kafka, two schedulers that serve both, one of them killed half-way: the lab holds on both.
+
+Each cluster is a kube-apiserver with an etcd of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ from pathlib import Path
 
 import pytest
 from parts.broker import Broker
+from parts.kube import KubeApiServer
 from system.lab import PATIENCE_S, Lab, OutsideView, until
-from system.stack import ROOT, Stack, environment
+from system.real import empty, prepare
+from system.stack import ROOT, Stack
 
-from adapters.cluster.http import KubernetesApi, server_configuration
+from adapters.cluster.http import KubernetesApi, kubeconfig_configuration
 from adapters.log.audit import verify
 from adapters.log.kafka import KafkaLog
 from events.codec import from_message
@@ -48,29 +53,38 @@ class Cluster:
 
 
 @pytest.fixture
-async def clusters(kafka_broker: Broker, tmp_path: Path) -> AsyncIterator[list[Cluster]]:
+async def other_server(tmp_path: Path) -> AsyncIterator[KubeApiServer]:
+    server = KubeApiServer(tmp_path / "other")
+    await server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def clusters(
+    kube_server: KubeApiServer, other_server: KubeApiServer, kafka_broker: Broker, tmp_path: Path
+) -> AsyncIterator[list[Cluster]]:
     mark = f"{random.randrange(16**6):06x}"
+    servers = {f"east-{mark}": kube_server, f"west-{mark}": other_server}
     async with AsyncExitStack() as closing:
-        names = (f"east-{mark}", f"west-{mark}")
-        yield [await start(closing, kafka_broker, tmp_path / name, name) for name in names]
+        yield [await start(closing, kafka_broker, server, tmp_path / name, name) for name, server in servers.items()]
 
 
-async def start(closing: AsyncExitStack, broker: Broker, home: Path, name: str) -> Cluster:
-    command = [sys.executable, str(ROOT / "tests/system/embedded_cluster.py"), str(home / "cluster")]
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, cwd=ROOT, env=environment()
-    )
-    closing.push_async_callback(process.wait)
-    closing.callback(process.kill)
-    assert process.stdout is not None
-    server = (await process.stdout.readline()).decode().strip()
-    stack = Stack(home, broker, name, kubernetes={"server": server}, status_interval_s=1)
-    closing.callback(stack.stop)
-    api = await KubernetesApi.connect(server_configuration(server))
+async def start(closing: AsyncExitStack, broker: Broker, server: KubeApiServer, home: Path, name: str) -> Cluster:
+    kubeconfig = str(server.kubeconfig)
+    api = await KubernetesApi.connect(kubeconfig_configuration(kubeconfig))
     closing.push_async_callback(api.close)
+    await prepare(api)
+    closing.push_async_callback(empty, api)
+    stack = Stack(
+        home, broker, name,
+        kubernetes={"kubeconfig": kubeconfig}, controllers={"garbage": True}, status_interval_s=1,
+    )  # fmt: skip
+    closing.callback(stack.stop)
     log = await KafkaLog.open(stack.kafka)
     closing.push_async_callback(log.close)
-    stack.start("watcher", "binder")
+    stack.spawn("agents", [sys.executable, str(ROOT / "tests/system/cluster_parts.py"), kubeconfig])
+    stack.start("watcher", "binder", "controller")
     return Cluster(stack, api, log)
 
 
