@@ -46,6 +46,8 @@ NODE_REGISTER: Final = "volcano.sh/node-vgpu-register"
 UNHEALTHY_IDS: Final = "volcano.sh/gpu-unhealthy-ids"
 VGPU_NODE_LOCK: Final = "hamivgpu"
 GPUSHARE_NODE_LOCK: Final = "gpu"
+#: Which command of ours took a node lock, by the lock's annotation.
+LOCK_MARKS: Final = {VGPU_NODE_LOCK: "gpuledger.dev/lock-hamivgpu", GPUSHARE_NODE_LOCK: "gpuledger.dev/lock-gpu"}
 
 # ConfigMaps (C-27, C-29).
 SCHEDULER_CONFIG: Final = ("volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf")

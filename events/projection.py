@@ -182,6 +182,7 @@ _ANNOTATIONS_LEFT_OUT: Final = frozenset(
         names.BIND_TIME,
         names.PREDICATE_TIME,
         names.REFUSED,
+        *names.LOCK_MARKS.values(),
     }
 )
 #: Means nothing on a pod without a node (devices/A-7a); ``vgpu-node`` alone is enough to find it (devices/A-7b).

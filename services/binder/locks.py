@@ -3,6 +3,10 @@
 The binder takes it right before a Binding and waits for it; the decision never fails because of it (A-20). Every try
 reads the node anew and judges holder and age again, and writes with the version that it has read. A value that nobody
 can read counts as held for five minutes since it was first seen.
+
+Beside the time stands a mark of ours that names the command and that very time. So a binder that follows one which died
+between lock and Binding need not wait: the log says that the command still waits, and the mark that the lock is its. A
+lock without our mark, or one that was taken anew since by somebody else, is left to its holder and its age.
 """
 
 from __future__ import annotations
@@ -52,20 +56,22 @@ class NodeLocks:
                     return "missing", f"node {node} does not exist"
                 raise
             value = _annotation(found, key)
-            if value is not None and self.has(node, key, command):
+            if value is not None and self._holds(found, node, key, command):
+                self._ours[(node, key)] = command
                 return "taken", ""
             if value is not None and self._held(node, key, value):
                 return "held", f"node {node} has been locked within 5 minutes"
-            if await self._write(found, node, key, rfc3339(self._clock.now_ms())):
+            if await self._write(found, node, key, rfc3339(self._clock.now_ms()), command):
                 self._ours[(node, key)] = command
                 return "taken", ""
             await self._pause(RETRY_S)
         return "held", f"setNodeLock exceeds retry count {RETRIES}"
 
     async def release(self, node: str, key: str, command: str) -> str:
-        """Remove a lock that this command took; an absent one is no error. Returns why it could not be, or nothing."""
-        if not self.has(node, key, command):
-            return ""
+        """Remove a lock that this command took, now or before a crash; an absent one is no error.
+
+        Returns why it could not be removed, or nothing. Raises ApiError, ApiUnknown.
+        """
         for _ in range(RETRIES):
             try:
                 found = await self._api.get(NODE, "", node)
@@ -73,18 +79,24 @@ class NodeLocks:
                 if error.status != 404:
                     raise
                 break
-            if _annotation(found, key) is None or await self._write(found, node, key, None):
+            mine = _annotation(found, key) is not None and self._holds(found, node, key, command)
+            if not mine or await self._write(found, node, key, None, ""):
                 break
             await self._pause(RETRY_S)
         else:
             return f"releaseNodeLock exceeds retry count {RETRIES}"
-        del self._ours[(node, key)]
+        self.forget(node, key, command)
         return ""
 
     def forget(self, node: str, key: str, command: str) -> None:
         """The Binding was accepted: from here on the lock is the node agent's to remove."""
         if self.has(node, key, command):
             del self._ours[(node, key)]
+
+    def _holds(self, found: Json, node: str, key: str, command: str) -> bool:
+        """Tell whether the lock that is there was taken for this command, by us or by who was before us."""
+        marked = _annotation(found, mark_key(key)) == f"{command} {_annotation(found, key)}"
+        return marked or self.has(node, key, command)
 
     def _held(self, node: str, key: str, value: str) -> bool:
         """Present and not older than five minutes, a time in the future included (A-19, A-20)."""
@@ -94,13 +106,12 @@ class NodeLocks:
             since = self._unreadable.setdefault((node, key, value), now)
         return now - since <= LIFETIME_MS
 
-    async def _write(self, found: Json, node: str, key: str, value: str | None) -> bool:
-        """Set or remove the annotation on the node as it was read; False if somebody else was faster."""
+    async def _write(self, found: Json, node: str, key: str, value: str | None, command: str) -> bool:
+        """Set or remove lock and mark on the node as it was read; False if somebody else was faster."""
         version = found["metadata"].get("resourceVersion", "")
+        notes = {key: value, mark_key(key): value and f"{command} {value}"}
         try:
-            await self._api.patch(
-                NODE, "", node, {"metadata": {"resourceVersion": version, "annotations": {key: value}}}
-            )
+            await self._api.patch(NODE, "", node, {"metadata": {"resourceVersion": version, "annotations": notes}})
         except ApiError as error:
             if error.status == 409:
                 return False
@@ -111,6 +122,11 @@ class NodeLocks:
 def lock_key(allocation: str) -> str:
     """Return the annotation of the device family: vGPU, or legacy memory sharing."""
     return names.VGPU_NODE_LOCK if allocation else names.GPUSHARE_NODE_LOCK
+
+
+def mark_key(key: str) -> str:
+    """Return the annotation that names whose the lock is."""
+    return names.LOCK_MARKS[key]
 
 
 def lock_time_ms(value: str) -> int | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.service_world import START_MS, World, refused
+from support.service_world import START_MS, World, refused, unknown
 
 from events.kinds import CONFIG_MAP, NODE, POD
-from events.records import Outcome
+from events.records import Observed, Outcome
 
 CARD = "GPU-1,10,8192,NVIDIA-Tesla T4,true,hami-core:"
 LIMITS = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}
@@ -174,3 +174,53 @@ async def test_legacy_memory_sharing_has_a_lock_of_its_own_g10() -> None:
     await world.settle()
     assert bound(world, "one")
     assert lock_of(world, "gpu") == "2026-01-01T00:10:00Z"
+
+
+async def died_between_lock_and_binding() -> World:
+    """A binder took the lock, its Binding was never sent, and it is gone."""
+    world = locking_world()
+    world.single("one", limits=LIMITS)
+    await world.decide()
+    world.api.faults["bind"] = [unknown()] * 9
+    await world.binder.step()
+    world.api.faults["bind"] = []
+    assert lock_of(world) == "2026-01-01T00:00:00Z"
+    world.binder = world.new_binder()
+    return world
+
+
+async def test_a_lock_of_who_died_before_the_binding_is_taken_over_at_once_a20() -> None:
+    """The mark names the command, and the log says that it still waits."""
+    world = await died_between_lock_and_binding()
+    await world.settle()
+    assert bound(world, "one")
+    assert world.clock.time_ms == START_MS, "nobody waited"
+    assert lock_of(world) == "2026-01-01T00:00:00Z", "from here on it is the node agent's"
+
+
+async def test_a_lock_of_who_died_is_removed_if_the_binding_comes_to_nothing_a20() -> None:
+    world = await died_between_lock_and_binding()
+    world.store.remove(POD, "team-a", "one")
+    for _ in range(3):
+        await world.binder.step()
+    assert [body.result for body in await world.bodies(Outcome)] == ["gone"]
+    assert lock_of(world) is None
+    assert "gpuledger.dev/lock-hamivgpu" not in world.get(NODE, "n1")["metadata"]["annotations"]
+
+
+async def test_a_lock_that_was_taken_anew_since_is_left_alone_a20() -> None:
+    """The mark speaks of another time: the lock is somebody else's, and lasts its five minutes."""
+    world = await died_between_lock_and_binding()
+    await world.api.patch(NODE, "", "n1", {"metadata": {"annotations": {"hamivgpu": "2026-01-01T00:00:01Z"}}})
+    await world.settle()
+    assert not bound(world, "one")
+    world.store.remove(POD, "team-a", "one")
+    await world.settle()
+    assert lock_of(world) == "2026-01-01T00:00:01Z"
+
+
+async def test_the_mark_of_a_lock_is_no_observation() -> None:
+    world = await died_between_lock_and_binding()
+    before = len(await world.bodies(Observed))
+    await world.watcher.step()
+    assert len(await world.bodies(Observed)) == before
