@@ -177,8 +177,8 @@ def waiting(nodes: int, pods: int) -> None:
         world.group(f"podgroup-w{number}", 1)
         world.pod(f"wait-{number}", f"podgroup-w{number}", *_asked(number % _CLASSES))
     for label, change in (
-        ("first decision", None), ("again, nothing changed", None),
-        ("after one pod is gone", "p-full-0"), ("again", None),
+        ("first decision", None), ("again, nothing changed", None), ("at rest", None),
+        ("after one pod is gone", "p-full-0"), ("again", None), ("at rest", None),
     ):  # fmt: skip
         if change:
             world.delete(change)
@@ -191,7 +191,7 @@ def waiting(nodes: int, pods: int) -> None:
               f"{world.searches - tried} tried, {bound} bound", flush=True)  # fmt: skip
 
 
-def _pace() -> float:
+def pace() -> float:
     """Return how many million turns of an empty loop this core makes a second at the moment."""
     started = time.process_time()
     for _ in range(3_000_000):
@@ -200,7 +200,7 @@ def _pace() -> float:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    print(f"this core: {_pace():.0f} million turns of an empty loop a second", flush=True)
+    print(f"this core: {pace():.0f} million turns of an empty loop a second", flush=True)
     for shape in arguments.shape or [*SHAPES, "waiting"]:
         for nodes in map(int, arguments.nodes.split(",")):
             profile = cProfile.Profile() if arguments.profile else None

@@ -54,11 +54,11 @@ class Answers:
         """Return the open plugins, in tier order."""
         return [plugin for tier in self._tiers for plugin in tier]
 
-    def blocking(self) -> list[Plugin]:
-        """Return the open plugins that may block whole queues."""
-        found = self._flat.get("blocked")
+    def giving(self, answer: str) -> list[Plugin]:
+        """Return the open plugins that give an answer which is not voted on."""
+        found = self._flat.get(answer)
         if found is None:
-            found = self._flat["blocked"] = [plugin for plugin in self.all_plugins() if _gives(plugin, "blocked")]
+            found = self._flat[answer] = [plugin for plugin in self.all_plugins() if _gives(plugin, answer)]
         return found
 
     def plugin(self, name: str) -> Plugin | None:

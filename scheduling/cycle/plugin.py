@@ -202,6 +202,10 @@ class Plugin:
         """How much room there is for one more of what it has noted (``Rest.note``), by the resource's name."""
         raise NotImplementedError
 
+    def stamp(self, queue: str) -> object:
+        """What all of its answers about a queue as a whole follow from; None if that was changed in this cycle."""
+        return ()
+
     def until(self, job: Job) -> int | None:
         """When its answers about a job that does not change may change by time alone (Unix milliseconds)."""
         return None

@@ -118,10 +118,12 @@ class Bench:
     def __init__(self) -> None:
         self.waiting: list[tuple[Order, Rest]] = []
         self._together: Rest | None = None
+        self._stamp: object = None
 
     def add(self, rest: Rest) -> None:
         """Take in a job that rests."""
         insort(self.waiting, (rest.order, rest), key=_order)
+        self._stamp = None
         if self._together is not None:
             self._together.merge(rest)
 
@@ -132,6 +134,20 @@ class Bench:
     def forget(self) -> None:
         """What all rest on does not hold: work it out anew when it is asked for."""
         self._together = None
+
+    def undisturbed(self, session: Session) -> bool:
+        """Tell whether all of them rest on whatever the cycle does elsewhere: they depend on their queue alone.
+
+        It holds for as long as nothing is tried with a job of the queue.
+        """
+        return self._stamp is not None and self._stamp == session.stamp(self.waiting[0][1].job.queue)
+
+    def held(self, session: Session) -> None:
+        """Note that what all of them rest on holds now."""
+        rest = self.together
+        queue = rest.job.queue
+        if not rest.kinds and rest.nodes is None and all(name == queue.name for _, _, name in rest.rooms):
+            self._stamp = session.stamp(queue)
 
     @property
     def together(self) -> Rest:
@@ -180,6 +196,8 @@ class Line:
             for order, rest in self._rests[self._passed :]:
                 self.push(order, rest.job)
             self._rests, self._passed = [], 0
+        else:
+            self._bench.held(self._session)
 
     def pop(self, overused: bool = False) -> Job | None:
         """Return the job whose turn it is, None if all that is left rests on."""

@@ -143,9 +143,14 @@ class Session(Answers):
         if found is None:
             found = self._doors[queue.name] = (
                 self.closed(queue),
-                *(plugin.blocked(queue.name) for plugin in self.blocking()),
+                *(plugin.blocked(queue.name) for plugin in self.giving("blocked")),
             )
         return found
+
+    def stamp(self, queue: Queue) -> object:
+        """Return what a queue as a whole is judged by, None if that was changed in this cycle."""
+        found = [plugin.stamp(queue.name) for plugin in self.giving("stamp")]
+        return None if None in found else (self.door(queue), found)
 
     def room_of(self, gate: Gate) -> Callable[[str], int | Fraction]:
         """Return how much room there is now for one more, by the resource's name."""

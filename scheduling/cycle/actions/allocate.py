@@ -19,7 +19,7 @@ from scheduling.cycle.finder import Finder
 from scheduling.cycle.fitting import choose, placement_of
 from scheduling.cycle.job import PENDING_PHASE, Job, Task
 from scheduling.cycle.plugins import PLUGINS
-from scheduling.cycle.resting import INSIDE, Line
+from scheduling.cycle.resting import INSIDE, Bench, Line
 from scheduling.cycle.session import Session
 from scheduling.cycle.statement import Statement
 from scheduling.reasons.kinds import NoNode, RoleSkipped
@@ -79,11 +79,12 @@ class Allocation:
     # --- the loop over queues and jobs (AL-6) ---
 
     def run(self) -> None:
-        for name, bench in self.session.standing.benches[INSIDE].items():
-            self._queues[name] = Line(self.session, bench)
         for job in self.session.active.values():
             if job.key not in self.reserved and may_be_placed(self.session, job):
-                self._push(job)
+                self._push(job, self.session.bench(INSIDE, job.queue.name))
+        for name, bench in self.session.standing.benches[INSIDE].items():
+            if name not in self._queues and not bench.undisturbed(self.session):
+                self._queues[name] = Line(self.session, bench)
         while self._queues and not self.session.full:
             name = self._best_queue()
             line, overused = self._queues[name], self.session.overused(self.session.queues[name])
@@ -121,10 +122,11 @@ class Allocation:
             heapq.heappop(ranks)
         return ranks[0][1]
 
-    def _push(self, job: Job) -> None:
+    def _push(self, job: Job, bench: Bench | None = None) -> None:
+        """Let a job wait for its turn, among those of its queue that rest if none had a turn yet."""
         line = self._queues.get(job.queue.name)
         if line is None:
-            line = self._queues[job.queue.name] = Line(self.session, None)
+            line = self._queues[job.queue.name] = Line(self.session, bench)
         line.push(self.session.job_order(job), job)
 
     def _drop(self, line: Line) -> None:

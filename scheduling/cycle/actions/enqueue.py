@@ -26,13 +26,16 @@ def execute(session: Session) -> None:
     if timeout_ms:
         for job in session.active.values():
             _release(session, job, timeout_ms, told)
-    lines = {name: Line(session, bench) for name, bench in session.standing.benches[OUTSIDE].items()}
+    lines: dict[str, Line] = {}
     for job in session.active.values():
         if job.phase == PENDING_PHASE and not job.held_back:
             line = lines.get(job.queue.name)
             if line is None:
-                line = lines[job.queue.name] = Line(session, None)
+                line = lines[job.queue.name] = Line(session, session.bench(OUTSIDE, job.queue.name))
             line.push(session.job_order(job), job)
+    for name, bench in session.standing.benches[OUTSIDE].items():
+        if name not in lines and not bench.undisturbed(session):
+            lines[name] = Line(session, bench)
     for name in sorted(lines, key=lambda name: session.queue_order(session.queues[name])):
         line = lines[name]
         while line:

@@ -86,6 +86,12 @@ class QueuePlugin(Plugin):
         gate = (self.name, what, account.queue.name)
         return self.over(gate, self.accounts.matters(account, asked), self.room(what, account.queue.name))
 
+    def stamp(self, queue: str) -> object:
+        account = self.account(queue)
+        return (
+            (self.session.standing.totals[queue].version, account.limit, account.deserved) if account.shared else None
+        )
+
     def room(self, what: str, queue: str) -> Callable[[str], int | Fraction]:
         account = self.account(queue)
         if what == _ENTER:
