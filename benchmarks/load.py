@@ -43,7 +43,7 @@ from system.stack import Stack
 
 from adapters.cluster.http import KubernetesApi, kubeconfig_configuration
 from adapters.log.kafka import KafkaLog
-from events.kinds import POD
+from events.kinds import POD, POD_GROUP
 
 SERVICES = ("watcher", "scheduler", "binder", "controller")
 TIMEOUT_S = 600.0
@@ -165,7 +165,8 @@ class Bench:
         self._print_requests(f"requests until {self._after_s:.0f} s later", await self._requests() - asked, len(pods))
         self._print_cpu(before, usage(pids), len(pods))
         print(f"    {(await self._records() - records) / len(pods):.2f} records a pod on the log", flush=True)
-        await self._client.ask("DELETE", POD.path(namespace))
+        for kind in (POD, POD_GROUP):
+            await self._client.ask("DELETE", kind.path(namespace))
         await asyncio.sleep(self._after_s)
 
     async def _records(self) -> int:

@@ -105,7 +105,8 @@ class GroupStatus:
 def _patience(entry: GroupEntry, model: Model) -> Patience:
     """Nobody waits for the status of a group that has its pods; that it may have some is what its job waits for."""
     members = [model.pods[uid].status for uid in model.members.get(entry.group.key, ())]
-    if TaskStatus.BINDING in members:
+    soon_runs = TaskStatus.BOUND in members and entry.book.phase == "Inqueue"
+    if soon_runs or TaskStatus.BINDING in members:
         return "moving"
     return "patient" if members else "urgent"
 

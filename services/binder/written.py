@@ -14,7 +14,7 @@ Due: TypeAlias = Callable[[], Awaitable[bool]]
 
 #: Urgent content goes out at once; patient content lets bindings pass; moving content will soon be another anyway.
 Patience: TypeAlias = Literal["urgent", "patient", "moving"]
-#: How many intervals moving content is waited for at most.
+#: How many intervals moving content is waited for at most while bindings are under way.
 MOVING_FACTOR: Final = 3
 
 
@@ -80,7 +80,7 @@ class Pace:
         if patience == "urgent":
             return 0
         if patience == "moving" and self._settle_ms:
-            return MOVING_FACTOR * self._interval_ms
+            return self._interval_ms * (MOVING_FACTOR if self._pressed else 1)
         return self._interval_ms if self._pressed else self._settle_ms
 
     def _within(self, since_ms: int, interval_ms: int) -> bool:
