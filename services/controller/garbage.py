@@ -3,8 +3,9 @@
 Only for clusters that have no garbage collector of their own (the embedded one). An owner counts as gone when it was
 seen and is not there any more, or another object has its name. One that was never seen may be of a kind, or in a place,
 that nobody tells us about, and what it owns is left alone; but it may also have gone while nobody looked (a controller
-that was down). So the API server is asked for the owners that our own controllers give to what they make: pods, jobs.
-A dependent stays while one of its owners lives.
+that was down). And one whose end was seen may be back, if the API server was restored to an older state and its kind is
+not listed again yet. So the API server is asked for the owners that our own controllers give to what they make, pods
+and jobs, before anything of theirs is deleted. A dependent stays while one of its owners lives.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ def reconcile(world: World, ref: Ref, gone: Container[str]) -> list[Action]:
     owners = items(meta(item).get("ownerReferences"))
     if not owners or any(world.alive(text(owner.get("uid"))) for owner in owners):
         return []
-    unseen = [owner for owner in owners if text(owner.get("uid")) not in gone]
-    asked = [found for owner in unseen if (found := _maker(ref, owner)) is not None]
-    return [Delete(ref, uid_of(item), outlived=tuple(asked))] if len(asked) == len(unseen) else []
+    asked = [(owner, _maker(ref, owner)) for owner in owners]
+    if any(maker is None and text(owner.get("uid")) not in gone for owner, maker in asked):
+        return []
+    return [Delete(ref, uid_of(item), outlived=tuple(maker for _, maker in asked if maker is not None))]
 
 
 def _maker(ref: Ref, owner: Json) -> tuple[Ref, str] | None:

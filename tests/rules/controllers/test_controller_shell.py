@@ -8,7 +8,7 @@ from typing import Any
 from control_room import NS, ControlRoom, job, pod
 from prometheus_client import CollectorRegistry
 
-from adapters.cluster.port import ApiError, ApiUnknown
+from adapters.cluster.port import ApiError, ApiUnknown, Page
 from events.canonical import Json
 from events.kinds import CONFIG_MAP, POD, POD_GROUP, VOLCANO_JOB, Kind
 from services.cluster.direct import DirectApi
@@ -28,6 +28,10 @@ class Flaky(DirectApi):
         if verb == self.verb and kind == self.kind and self.left:
             self.left -= 1
             raise self.error
+
+    async def list(self, kind: Kind, **more: Any) -> Page:
+        self._may_fail("list", kind)
+        return await super().list(kind, **more)
 
     async def create(self, kind: Kind, item: Json) -> Json:
         self._may_fail("create", kind)
@@ -184,6 +188,25 @@ def test_what_is_counted() -> None:
     labels = {"job_name": "j", "queue_name": "default"}
     assert registry.get_sample_value("volcano_job_completed_phase_count", labels) == 1
     assert registry.get_sample_value("volcano_controller_job_to_pod_creation_latency_milliseconds_count") == 2
+
+
+def test_what_comes_back_with_its_owner_stays_though_the_owners_end_was_seen() -> None:
+    """The API server is restored to an older state, and PodGroups are listed before pods."""
+    room = ControlRoom()
+    flaky = Flaky(room, "list", ApiUnknown("later"), 0)
+    room.manager = ControllerManager(flaky, room.clock, grace_s=0)
+    room.apply(pod("p"))
+    room.settle()
+    (group,) = room.names(POD_GROUP)
+    saved = room.cluster.store.backup()
+    room.delete(POD, "p")
+    room.settle()
+    assert room.names(POD_GROUP) == []
+    room.cluster.api.restore(saved)
+    flaky.left = 3
+    room.settle()
+    assert flaky.left == 0, "pods could not be listed at first"
+    assert room.names(POD_GROUP) == [group]
 
 
 def test_what_outlived_its_owner_while_no_controller_ran_goes() -> None:
