@@ -31,10 +31,10 @@ else
 test: check parts ## Everything that CI runs
 	$(PY) -m pytest
 	$(PY) -m services.simulator.report tests/scenarios/field tests/scenarios/oracle tests/scenarios/own
+	$(MAKE) chaos
 endif
 
-# Fresh seeds: the commit's hash says where they begin, so that seed and commit give the run again. Not part of `make
-# test` yet: see "Open" in docs/robustness.md.
+# Fresh seeds: the commit's hash says where they begin, so that seed and commit give the run again.
 CHAOS_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))
 
 chaos: setup ## 200 fresh seeds of the simulation with faults

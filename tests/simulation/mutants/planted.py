@@ -26,7 +26,6 @@ from services.binder import binding
 from services.binder.binding import Answer, Bindings
 from services.scheduler.scheduler import Scheduler
 from services.watcher import view
-from services.watcher.memory import Memory
 
 Mutant = Callable[[ExitStack], None]
 
@@ -251,12 +250,6 @@ def goes_on_after_a_break(stack: ExitStack) -> None:
     _set(stack, Reflector, "_open", opened)
 
 
-def report_not_awaited(stack: ExitStack) -> None:
-    """A Binding that was reported and that a list does not know is taken for done."""
-    _set(stack, Memory, "awaits", lambda *_: False)
-    _set(stack, Memory, "awaited", lambda *_: frozenset())
-
-
 #: The ten of the bar, then some more.
 MUTANTS: Final[dict[str, Mutant]] = {
     "no-fence": no_fence,
@@ -275,7 +268,6 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "decision-not-held": decision_not_held,
     "outcome-lost": outcome_lost,
     "goes-on-after-a-break": goes_on_after_a_break,
-    "report-not-awaited": report_not_awaited,
 }
 
 
