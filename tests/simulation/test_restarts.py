@@ -46,3 +46,13 @@ def test_a_watcher_remembers_the_same_from_both() -> None:
         memories.append({kind: held for kind, held in reader.state._objects.items() if held})
     assert max(places) > 0
     assert memories[0] == memories[1]
+
+
+def test_a_snapshot_that_cannot_be_used_is_a_finding() -> None:
+    world = worked()
+    assert world.snapshot is not None
+    position, chain, data = world.snapshot
+    world.snapshot = position, chain, data[:-9]
+    link = LogLink(world.log, world.network, "scheduler9", world.rng)
+    assert {world._reader(link).position for _ in range(20)} == {0}
+    assert world.crashes[0].startswith("6: a snapshot of the state cannot be used")

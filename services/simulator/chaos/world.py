@@ -20,7 +20,7 @@ from adapters.log.follower import Follower
 from adapters.log.memory import MemoryLog
 from adapters.log.port import LogError
 from scheduling.state.fold import Fold
-from scheduling.state.snapshot import dump, load, refusal
+from scheduling.state.snapshot import Unusable, dump, load, refusal
 from services.binder.binder import Binder
 from services.binder.status import StatusWriter
 from services.cluster.admission import admit
@@ -184,7 +184,13 @@ class World:
         if self.snapshot is None or self.rng.random() < FROM_THE_FRONT:
             return Follower(log, Fold(), codec=self.codec)
         position, chain, data = self.snapshot
-        return Follower(log, load(data), position=position, digest=bytes.fromhex(chain), codec=self.codec)
+        try:
+            fold = load(data)
+        except Unusable as error:
+            # Production would fold the whole log; here nothing damaged it, so the state itself is wrong.
+            self.crashes.append(f"6: a snapshot of the state cannot be used: {error}")
+            return Follower(log, Fold(), codec=self.codec)
+        return Follower(log, fold, position=position, digest=bytes.fromhex(chain), codec=self.codec)
 
     async def _remembering(self, log: LogLink) -> Follower[Memory]:
         """The same for a watcher."""
