@@ -138,7 +138,7 @@ class Bench:
         await self._client.end_of(track, TIMEOUT_S)
         self._print("client alone", track)
         self._print_cpu(before, usage(pids), pods)
-        await self._client.ask("DELETE", POD.path("ceiling"))
+        await self._client.clear(POD.path("ceiling"))
 
     async def _load(self, name: str, pods: dict[str, str]) -> None:
         if not pods:
@@ -166,7 +166,7 @@ class Bench:
         self._print_cpu(before, usage(pids), len(pods))
         print(f"    {(await self._records() - records) / len(pods):.2f} records a pod on the log", flush=True)
         for kind in (POD, POD_GROUP):
-            await self._client.ask("DELETE", kind.path(namespace))
+            await self._client.clear(kind.path(namespace))
         await asyncio.sleep(self._after_s)
 
     async def _records(self) -> int:

@@ -122,6 +122,16 @@ class Client:
             found: dict[str, Any] = json.loads(content) if content else {}
             return found
 
+    async def clear(self, path: str) -> None:
+        """Delete all of a kind in a namespace; a server that needs longer than it allows itself is asked again."""
+        while True:
+            try:
+                await self.ask("DELETE", path)
+                return
+            except RuntimeError as error:
+                if ": 504 " not in str(error):
+                    raise
+
     async def make_nodes(self, first: int, count: int) -> None:
         await _spread(self.ask("POST", NODE.path(), node(index)) for index in range(first, first + count))
 
