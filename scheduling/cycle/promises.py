@@ -21,6 +21,8 @@ def restore(session: Session) -> None:
         task, view = session.tasks.get(uid), session.views.get(promise.node)
         if task is None or not seeks(task) or view is None or view.node is None:
             continue
+        if task.job.rest is not None:
+            session.wake(task.job)
         held = _held(session, task, promise)
         placement = Placement(promise.node, promise.allocation, promise.gpu_index, held=held)
         session.put(task, TaskStatus.PIPELINED, placement)
