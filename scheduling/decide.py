@@ -21,6 +21,7 @@ from events.records import (
 )
 from scheduling import cycle
 from scheduling.cycle.memo import Memo
+from scheduling.cycle.stages import UNTOLD, Stages
 from scheduling.state.fold import JUMP_MS, Fold
 from scheduling.state.model import CycleResult, Gang, Model, Placed
 
@@ -33,15 +34,18 @@ NS_PER_MS = 1_000_000
 STUCK_REASON, STUCK_TEXT = "Stuck", "waited although it fits, found by deciding again; this is a fault of the scheduler"
 
 
-def decide(fold: Fold, time_ms: int, chain: str, batch: int, stuck: Sequence[str] = ()) -> Batch | None:
+def decide(
+    fold: Fold, time_ms: int, chain: str, batch: int, stuck: Sequence[str] = (), stages: Stages = UNTOLD
+) -> Batch | None:
     """Return the next batch, or None if there is nothing new.
 
     ``chain`` is the chain's digest at the place up to which was folded, ``batch`` the number within the term. The
     time never goes back, and not further ahead than one jump (the caller ticks first). ``stuck`` groups are told so.
+    ``stages`` is told what the decision is at.
     """
     model = fold.model
     now = max(model.time_ms, min(time_ms, model.time_ms + JUMP_MS))
-    result = cycle.run(model, now, _memo(fold), PLACEMENTS_MAX)
+    result = cycle.run(model, now, _memo(fold), PLACEMENTS_MAX, stages)
     if stuck:
         told = {"event_type": "Warning", "event_reason": STUCK_REASON, "event_message": STUCK_TEXT}
         found = {key: result.groups.get(key, model.groups[key].book) for key in stuck if key in model.groups}

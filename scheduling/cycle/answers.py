@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scheduling.config.model import SchedulerConfig
 from scheduling.cycle.job import Job, Task
 from scheduling.cycle.plugin import SWITCHES, Plugin, Vote
+from scheduling.cycle.stages import UNTOLD, Stages
 from scheduling.nodes.view import NodeView
 from scheduling.objects import Queue
 from scheduling.reasons.kinds import Invalid, QueueReason, Refused
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 class Answers:
     """The open plugins, asked together."""
 
-    def __init__(self) -> None:
+    def __init__(self, stages: Stages = UNTOLD) -> None:
+        self.stages = stages
         self._tiers: list[list[Plugin]] = []
         self._asked: dict[str, list[list[Plugin]]] = {}
         self._flat: dict[str, list[Plugin]] = {}
@@ -29,7 +31,12 @@ class Answers:
     def open_plugins(self, session: Session, config: SchedulerConfig, plugins: Mapping[str, type[Plugin]]) -> None:
         """Open the configured plugins in tier order (AL-2); a name that is not there answers nothing (CFG-8)."""
         for tier in config.tiers:
-            self._tiers.append([plugins[option.name](session, option) for option in tier if option.name in plugins])
+            opened: list[Plugin] = []
+            for option in tier:
+                if option.name in plugins:
+                    with self.stages.during("plugin", option.name):
+                        opened.append(plugins[option.name](session, option))
+            self._tiers.append(opened)
         self._asked, self._flat = {}, {}
 
     def _tiers_of(self, answer: str) -> list[list[Plugin]]:
@@ -174,9 +181,10 @@ class Answers:
     def scores(self, task: Task, views: Sequence[NodeView]) -> dict[str, int]:
         """Return the sum of all scores by node name, in thousandths (AL-23)."""
         total = {view.name: 0 for view in views}
-        for plugin in self.plugins("scores"):
-            for name, score in plugin.scores(task, views).items():
-                total[name] += score
+        with self.stages.during("scoring"):
+            for plugin in self.plugins("scores"):
+                for name, score in plugin.scores(task, views).items():
+                    total[name] += score
         return total
 
 

@@ -55,11 +55,12 @@ class Bulk:
         """
         columns = self._session.memo.columns_of(self._session)
         scores = np.zeros(len(columns.live[where]), dtype=np.int64)
-        for plugin in self._scores:
-            found = plugin.scores_at(task, columns, where)
-            if found is None:
-                return None
-            scores += found
+        with self._session.stages.during("scoring"):
+            for plugin in self._scores:
+                found = plugin.scores_at(task, columns, where)
+                if found is None:
+                    return None
+                scores += found
         codes = short_at(task, columns, where)
         for plugin in self._checks:
             plugin.check_at(task, columns, where, codes)

@@ -25,6 +25,10 @@ class Finder:
 
     def find(self, task: Task) -> Search:
         """Return where a task fits. A nominated node that still fits is the only one (AL-7)."""
+        with self._session.stages.during("predicate"):
+            return self._find(task)
+
+    def _find(self, task: Task) -> Search:
         self._session.memo.searches += 1
         nominated = task.pod.nominated_node or task.book.nominated_node
         if nominated:

@@ -18,6 +18,7 @@ from scheduling.cycle.job import Job, Placement, Task
 from scheduling.cycle.memo import Memo
 from scheduling.cycle.plugin import Plugin
 from scheduling.cycle.resting import Bench, Gate, Rest
+from scheduling.cycle.stages import UNTOLD, Stages
 from scheduling.cycle.standing import Standing
 from scheduling.cycle.traits import charged
 from scheduling.devices.books import NodeDevices
@@ -39,7 +40,7 @@ class Session(Answers):
     ``gangs`` and ``evictions`` are what was committed, in order. ``active`` are the jobs that are looked at, by key, in
     key order at first; ``tried`` are those that something was tried with. ``moves`` counts what was tried in all.
     ``notes`` take down what the outcome of the turn that goes on follows from (``cycle.resting``). ``explains`` names
-    the PodGroup for whose tasks the answers of all nodes are kept, empty for none.
+    the PodGroup for whose tasks the answers of all nodes are kept, empty for none. ``stages`` is told what goes on.
     """
 
     def __init__(
@@ -51,8 +52,9 @@ class Session(Answers):
         memo: Memo | None = None,
         placements_max: int | None = None,
         explains: str = "",
+        stages: Stages = UNTOLD,
     ) -> None:
-        super().__init__()
+        super().__init__(stages)
         self.explains = explains
         self.model, self.config, self.time_ms = model, config, time_ms
         self.env = model.env

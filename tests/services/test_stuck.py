@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from prometheus_client import CollectorRegistry
 from support.service_world import World
@@ -55,8 +57,8 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     run = deciding.cycle.run
     first: list[Memo | None] = []
 
-    def faulty(model: Model, time_ms: int, memo: Memo | None = None, most: int | None = None) -> CycleResult:
-        result = run(model, time_ms, memo, most)
+    def faulty(model: Model, time_ms: int, memo: Memo | None = None, *more: Any) -> CycleResult:
+        result = run(model, time_ms, memo, *more)
         first.append(memo)
         if memo is first[0]:
             result.gangs.clear()
