@@ -45,6 +45,7 @@ class Follower(Generic[F]):
 
     ``position`` is the place read next, ``chain`` the digest (hexadecimal) of everything before it, ``state`` the fold.
     ``blocked`` is the first message over which nothing may be decided (an unknown version of a known type), or None.
+    ``told``, if set, hears of each record after it was folded, with the fold's verdict.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Follower(Generic[F]):
         self.position = position
         self.blocked: Skipped | None = None
         self.set_aside_count = 0
+        self.told: Callable[[Record, str], None] | None = None
         self._digest = digest
         self._codec = codec
 
@@ -105,6 +107,8 @@ class Follower(Generic[F]):
         verdict = self.state.apply(position, record, self._digest.hex())
         if isinstance(record.body, Genesis) and verdict == "applied":
             self._digest = chain.GENESIS
+        if self.told is not None:
+            self.told(record, verdict)
 
     def _skip(self, position: int, why: SetAside) -> None:
         self.set_aside_count += 1

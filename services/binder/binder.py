@@ -34,6 +34,7 @@ from services.binder.binding import Bindings
 from services.binder.cleanup import Cleanup
 from services.binder.evictions import Evictions, eviction_text
 from services.binder.locks import NodeLocks, Pause, no_pause
+from services.binder.observing import Observer, Progress
 from services.binder.recorder import Recorder, Subject
 from services.binder.reports import Reports
 from services.binder.turns import AT_ONCE, Turns
@@ -67,6 +68,7 @@ class Binder:
         pause: Pause = no_pause,
         stand_back_ms: int = STAND_BACK_MS,
         may_lead: Callable[[], bool] = lambda: True,
+        observer: Observer | None = None,
     ) -> None:
         self.follower = follower
         self.recorder = recorder or Recorder(api, clock, parallel=parallel)
@@ -75,7 +77,8 @@ class Binder:
         self._parallel = parallel
         self._turns = Turns(max(AT_ONCE, 4 * parallel))
         self._jitter = jitter
-        self._bindings = Bindings(api, clock, NodeLocks(api, clock, pause), Volumes(api, clock), self._stands)
+        locks, volumes, progress = NodeLocks(api, clock, pause), Volumes(api, clock), Progress(observer)
+        self._bindings = Bindings(api, clock, locks, volumes, self._stands, progress)
         self._evictions = Evictions(api, clock)
         self._cleanup = Cleanup(api, self.recorder)
         self._writer = TermWriter(log, clock, cluster, "binder", writer_id)

@@ -31,6 +31,7 @@ from services.binder.fence import fence
 from services.binder.gangs import Gangs, lost_cards
 from services.binder.locks import NodeLocks, lock_key
 from services.binder.nodes import NodeReads
+from services.binder.observing import Progress
 from services.binder.volumes import Volumes
 
 Result = Literal["applied", "refused", "gone", "lost"]
@@ -45,13 +46,16 @@ class Bindings:
     as of the log's present end.
     """
 
-    def __init__(self, api: ClusterApi, clock: Clock, locks: NodeLocks, volumes: Volumes, stands: Stands) -> None:
+    def __init__(
+        self, api: ClusterApi, clock: Clock, locks: NodeLocks, volumes: Volumes, stands: Stands, progress: Progress
+    ) -> None:
         self._api, self._clock, self._locks, self._volumes, self._stands = api, clock, locks, volumes, stands
         self._decided: dict[str, Pod] = {}
         self._versions: dict[str, str] = {}
         self._nodes = NodeReads(api)
         self._cordoned: dict[str, bool] = {}
         self._gangs = Gangs()
+        self._progress = progress
 
     def begin(self, commands: Mapping[str, Command], model: Model, place: Callable[[], int]) -> None:
         """A step begins: forget what was read of nodes; keep each command's pod and node as they were decided on.
@@ -59,6 +63,7 @@ class Bindings:
         ``place`` is where the model stands on the log.
         """
         self._nodes.begin()
+        self._progress.keep(commands)
         self._cordoned = {key: cordoned for key, cordoned in self._cordoned.items() if key in commands}
         self._decided = {key: pod for key, pod in self._decided.items() if key in commands}
         self._versions = {key: version for key, version in self._versions.items() if key in commands}
@@ -79,6 +84,7 @@ class Bindings:
     async def carry_out(self, command: Command, member: Member) -> Answer:
         """Do what can be done now for one command. Raises nothing."""
         try:
+            self._progress.begins(command.id, self._clock.now_ms())
             answer = await self._prepared(command, member) or await self._bind(command, member)
             return await self._after(command, member, answer)
         except (ApiError, ApiUnknown) as error:
@@ -133,6 +139,13 @@ class Bindings:
         return f"node {member.node} does not register {', '.join(lost)} any more" if lost else ""
 
     async def _bind(self, command: Command, member: Member) -> Answer:
+        self._progress.sends(command.id, self._decided.get(command.id), self._clock.now_ms())
+        answer = await self._sent(command, member)
+        if answer.outcome is not None and answer.outcome.result == "applied":
+            self._progress.applied(command.id, answer.outcome.time_ms)
+        return answer
+
+    async def _sent(self, command: Command, member: Member) -> Answer:
         for _ in range(TRIES):
             version = self._versions.get(command.id, member.version)
             error = await self._send(command, member, version)

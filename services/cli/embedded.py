@@ -216,7 +216,7 @@ class EmbeddedSystem:
         api = await self.client()
         binder = self.binder = Binder(
             api, self.log, self.state, self._clock, CLUSTER, _writer_id(),
-            parallel=_BIND_LANES, jitter=random.random, pause=asyncio.sleep,
+            parallel=_BIND_LANES, jitter=random.random, pause=asyncio.sleep, observer=self.metrics.times,
         )  # fmt: skip
         self._drive_on_log("binder", binder.step)
         status = StatusWriter(api, self.state, self._clock, parallel=_BIND_LANES)

@@ -21,7 +21,7 @@ _STYLE = "body{font:15px/1.5 sans-serif;margin:2em;max-width:60em}td,th{text-ali
 async def serve(system: EmbeddedSystem, port: int) -> web.AppRunner:
     """Serve the page on loopback. Raises PortInUse."""
     app = web.Application()
-    system.metrics.registry.register(ModelCollector(lambda: system.model))
+    system.metrics.registry.register(ModelCollector(lambda: system.model, system.scheduler.times))
     pages = _Pages(system)
     app.router.add_get("/", pages.overview)
     app.router.add_get("/metrics", pages.metrics)

@@ -145,7 +145,7 @@ async def build_scheduler(process: Process) -> None:
         follower = service.follower
         process.drive(f"scheduler of {cluster}", service.step, process.log_news(log, _position_of(follower)))
     process.metrics.registry.register(
-        by_cluster({cluster: ModelCollector(model_of(service)) for cluster, service in services.items()})
+        by_cluster({cluster: ModelCollector(model_of(item), item.times) for cluster, item in services.items()})
     )
 
 
@@ -166,7 +166,7 @@ async def build_binder(process: Process) -> None:
     service = Binder(
         api, log, follower, process.clock, cluster, process.writer_id(), recorder=events,
         parallel=settings.bind_lanes, jitter=random.random, pause=asyncio.sleep, stand_back_ms=_STAND_BACK_MS,
-        may_lead=may(cluster),
+        may_lead=may(cluster), observer=process.metrics.times,
     )  # fmt: skip
     news = SharedNews(log, _position_of(follower))
     process.drive("binder", news.around(service.step), news)

@@ -16,6 +16,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from adapters.log.port import Log
 from events.codec import Message
 from events.records import Batch
+from services.runtime.log_times import Reached
+from services.runtime.stage_timer import StageTimer
+from services.runtime.times import Times
 
 _MILLISECONDS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
 
@@ -44,7 +47,16 @@ class Metrics:
         self.placements = Counter("gpuledger_placements_total", "Pods placed by decisions", registry=of)
         self.records = Counter("gpuledger_log_records_total", "Records appended, by type", ["type"], registry=of)
         self.record_bytes = Counter("gpuledger_log_bytes_total", "Bytes appended, by type", ["type"], registry=of)
+        self.times = Times(of)
         self.failures = Counter("gpuledger_service_failures_total", "Failed steps", ["service"], registry=of)
+
+    def stages(self) -> StageTimer:
+        """Return what times the stages of one decision."""
+        return self.times.stages()
+
+    def reached(self, reached: Reached, latency_ms: int) -> None:
+        """A pod or a job got so far, so long after its creation."""
+        self.times.reached(reached, latency_ms)
 
     def looked_again(self, stuck: int) -> None:
         """A settled state was decided once more from scratch: how many groups had waited although they fit."""

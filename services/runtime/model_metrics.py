@@ -1,4 +1,4 @@
-"""What the state holds, as gauges made at the moment of a scrape.
+"""What the state holds, as gauges made at the moment of a scrape; and the times of its jobs, where they are kept.
 
 They are read from the committed ledger and from nothing else: trial placements never show, and the series of a pod, a
 card, a queue or a job vanish with it (devices/M-1, M-2, M-4, scheduling section 8, ME-2, ME-3).
@@ -19,17 +19,19 @@ from scheduling.devices.cards import Card
 from scheduling.devices.claims import claim_of
 from scheduling.state.model import Model
 from services.runtime import queue_metrics
+from services.runtime.log_times import LogTimes
 
 _PHASES: Final = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
 _CARD: Final = ["devID", "NodeName"]
+_JOB: Final = ["job_name", "queue", "job_namespace"]
 _POD: Final = [*_CARD, "podName", "podNamespace"]
 
 
 class ModelCollector(Collector):
-    """Collects from the state that ``model`` returns (the newest folded one)."""
+    """Collects from the state that ``model`` returns (the newest folded one), and the ``times`` of its jobs, if any."""
 
-    def __init__(self, model: Callable[[], Model]) -> None:
-        self._model = model
+    def __init__(self, model: Callable[[], Model], times: LogTimes | None = None) -> None:
+        self._model, self._times = model, times
         self._counted: set[str] = set()
         self._completed: Counter[tuple[str, str]] = Counter()
 
@@ -41,6 +43,8 @@ class ModelCollector(Collector):
         yield from _groups(model)
         yield from _waiting(model)
         yield from _ledger(model)
+        if self._times is not None:
+            yield from _times(model, self._times)
         yield self._completions(model)
 
     def _completions(self, model: Model) -> GaugeMetricFamily:
@@ -123,6 +127,24 @@ def _by_pod(card: Card) -> dict[str, tuple[int, int]]:
         memory, cores = held.get(holder.key, (0, 0))
         held[holder.key] = (memory + card.booked(holder.share), cores + holder.share.cores)
     return held
+
+
+def _times(model: Model, times: LogTimes) -> Iterator[GaugeMetricFamily]:
+    """A job that was not placed yet has its start and no more."""
+    start = GaugeMetricFamily("volcano_e2e_job_scheduling_start_time", "First decision, Unix seconds", labels=_JOB)
+    last = GaugeMetricFamily("volcano_e2e_job_scheduling_last_time", "Latest placement, Unix seconds", labels=_JOB)
+    took = GaugeMetricFamily(
+        "volcano_e2e_job_scheduling_duration", "From creation to the latest placement, milliseconds", labels=_JOB
+    )
+    for key, job in times.jobs(model):
+        group = model.groups[key].group
+        labels = [group.name, group.queue, group.namespace]
+        start.add_metric(labels, job.first_ms // 1000)
+        if job.placed_ms:
+            last.add_metric(labels, job.placed_ms // 1000)
+        if job.placed_ms and group.created:
+            took.add_metric(labels, max(job.placed_ms - group.created * 1000, 0))
+    yield from (start, last, took)
 
 
 def _groups(model: Model) -> Iterator[GaugeMetricFamily]:

@@ -22,11 +22,14 @@ from adapters.log.follower import Follower
 from adapters.log.port import Log, LogError
 from adapters.log.writer import TermWriter
 from events.codec import NotWritable
-from events.records import Batch, Ticked
+from events.records import Batch, Record, Ticked
+from scheduling.cycle.stages import UNTOLD, Stages
 from scheduling.decide import decide, forget, stuck_groups
+from scheduling.state.decisions import APPLIED
 from scheduling.state.fold import JUMP_MS, Fold, effective_configuration
 from scheduling.state.model import Model
 from services.runtime.following import catch_up, standing
+from services.runtime.log_times import LogTimes, Reached
 from services.runtime.terms import STAND_BACK_MS, Leadership
 
 _LOG = structlog.get_logger("scheduler")
@@ -43,11 +46,15 @@ _ELAPSED_MAX_MS: Final = 60_000
 
 
 class Observer(Protocol):
-    """Who wants to know of decisions: the metrics."""
+    """Who wants to know of decisions: the metrics. What is ``reached`` is told while the scheduler leads."""
+
+    def stages(self) -> Stages: ...
 
     def decided(self, batch: Batch | None, elapsed_ms: int) -> None: ...
 
     def looked_again(self, stuck: int) -> None: ...
+
+    def reached(self, reached: Reached, latency_ms: int) -> None: ...
 
 
 class Scheduler:
@@ -89,6 +96,8 @@ class Scheduler:
         self._second_look_ms, self._looked, self._quiet = second_look_ms, -1, (-1, 0)
         self._looked_ms, self._look_took_ms = clock.now_ms(), 0
         self._elapsed_ms = 0
+        self.times = LogTimes(self.model)
+        self.follower.told = self._told
         self.failure = ""
 
     @property
@@ -132,6 +141,14 @@ class Scheduler:
             self._settled = place
             return False
         return await self._append(batch, place)
+
+    def _told(self, record: Record, verdict: str) -> None:
+        """Take note of times. What was on the log before the term began is no news, and others' is theirs to count."""
+        if verdict.startswith(APPLIED):
+            reached = self.times.folded(self.model, record)
+            if self._observer is not None and reached and self.leading:
+                for what, latency_ms in reached:
+                    self._observer.reached(what, latency_ms)
 
     # --- whether ---
 
@@ -228,10 +245,11 @@ class Scheduler:
     async def _decision(self, stuck: Sequence[str] = ()) -> Batch | None:
         started = self._clock.now_ms()
         arguments = (self.follower.state, self._now(), self.follower.chain, self._batches, stuck)
+        stages = self._observer.stages() if self._observer is not None else UNTOLD
         if self._threaded:
-            batch = await asyncio.to_thread(decide, *arguments)
+            batch = await asyncio.to_thread(decide, *arguments, stages)
         else:
-            batch = decide(*arguments)
+            batch = decide(*arguments, stages)
         self._elapsed_ms = min(max(self._clock.now_ms() - started, 0), _ELAPSED_MAX_MS)
         if self._observer is not None:
             self._observer.decided(batch, self._elapsed_ms)
