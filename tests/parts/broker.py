@@ -17,7 +17,7 @@ from pathlib import Path
 from parts.cache import folder, free_port, missing
 
 _HERE = Path(__file__).parent / "kafka"
-_START_S = 90.0
+_START_S = 300.0
 USER, PASSWORD = "gpuledger", "secret-of-the-tests"
 
 

@@ -91,6 +91,20 @@ class KubeApiServer:
         self._end(self._server, signal.SIGKILL)
         self._server = None
 
+    def back_up(self) -> Path:
+        """Save etcd's state as an administrator does, and return the file."""
+        saved = self._home / "backup.db"
+        self._etcdctl("--endpoints", f"http://127.0.0.1:{self._etcd_port}", "snapshot", "save", str(saved))
+        return saved
+
+    async def restore(self, saved: Path) -> None:
+        """Bring both back with a state that was saved before: what happened since is undone, versions go back."""
+        self.stop()
+        data = self._home / "etcd"
+        await asyncio.to_thread(shutil.rmtree, data)
+        await asyncio.to_thread(self._etcdctl, "snapshot", "restore", str(saved), "--data-dir", str(data))
+        await self.start()
+
     def stop(self) -> None:
         """End both."""
         self._end(self._server, signal.SIGKILL)
@@ -106,6 +120,13 @@ class KubeApiServer:
     def _spawn(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         with (self._home / f"{name}.log").open("ab") as log:
             return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "ETCD_UNSUPPORTED_ARCH": ""})
+
+    @staticmethod
+    def _etcdctl(*words: str) -> None:
+        if not shutil.which("etcdctl"):
+            missing("kube-apiserver", "needs etcdctl (Debian's etcd-client)")
+        given = {**os.environ, "ETCDCTL_API": "3"}
+        subprocess.run(["etcdctl", *words], env=given, capture_output=True, check=True)
 
     def _prepare(self) -> None:
         self._home.mkdir(parents=True, exist_ok=True)

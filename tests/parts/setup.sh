@@ -13,6 +13,7 @@ wanted=()
 command -v java >/dev/null || wanted+=(default-jre-headless)
 command -v mvn >/dev/null || wanted+=(maven)
 command -v etcd >/dev/null || wanted+=(etcd-server)
+command -v etcdctl >/dev/null || wanted+=(etcd-client)
 command -v openssl >/dev/null || wanted+=(openssl)
 [ -x /usr/lib/postgresql/15/bin/postgres ] || wanted+=(postgresql-15)
 # A container engine is installed where CI=true alone; where one is there, what the tests use beside it.

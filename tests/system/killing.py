@@ -16,7 +16,7 @@ from adapters.log.follower import Follower
 from adapters.log.port import Log, LogError
 from events import names
 from events.canonical import Json
-from events.records import Outcome, Record
+from events.records import Batch, Member, Opened, Outcome, Record
 from scheduling.state.fold import APPLIED, Fold
 from services.cli.labscript import NAMESPACE
 
@@ -93,10 +93,20 @@ class Tail:
             await asyncio.sleep(_LOOK_EVERY_S)
         return True
 
-    async def record(self, wanted: Callable[[Record], bool], patience_s: float) -> bool:
-        """Wait until a record comes that is wanted."""
-        start = len(self.fold.seen)
-        return await self.until(lambda: any(wanted(record) for record, _ in self.fold.seen[start:]), patience_s)
+    async def record(self, wanted: Callable[[Record], bool], patience_s: float, start: int | None = None) -> bool:
+        """Wait until a record comes that is wanted, from now on or from so many that were seen."""
+        begin = len(self.fold.seen) if start is None else start
+        return await self.until(lambda: any(wanted(record) for record, _ in self.fold.seen[begin:]), patience_s)
+
+    def since_opened(self, role: str) -> list[Record]:
+        """Return what a role has appended in its present term, besides its beginning."""
+        found: list[Record] = []
+        for record, _ in reversed(self.fold.seen):
+            if record.role == role and isinstance(record.body, Opened):
+                break
+            if record.role == role:
+                found.append(record)
+        return found
 
     def leader(self, stack: Stack, role: str) -> str:
         """Return the name of the process that leads a role, empty if it is none of ours (any more)."""
@@ -104,14 +114,27 @@ class Tail:
         pid = term.writer.split("/")[1] if term and term.writer else ""
         return next((name for name, number in stack.pids().items() if str(number) == pid), "")
 
-    def bound(self) -> Counter[str]:
-        """Return how often each pod was reported bound by a record that counts."""
-        return Counter(
-            record.body.uid
-            for record, verdict in self.fold.seen
-            if isinstance(record.body, Outcome) and record.body.verb == "bind" and record.body.result == "applied"
-            and verdict == APPLIED
-        )  # fmt: skip
+    def bound(self) -> dict[str, list[str]]:
+        """Return for each pod the commands by which it was reported bound, in records that count."""
+        found: dict[str, list[str]] = {}
+        for record, verdict in self.fold.seen:
+            body = record.body
+            if isinstance(body, Outcome) and (body.verb, body.result, verdict) == ("bind", "applied", APPLIED):
+                found.setdefault(body.uid, []).append(body.command)
+        return found
+
+    def placements(self) -> dict[str, Member]:
+        """Return every placement that was decided, by its command."""
+        found: dict[str, Member] = {}
+        for record, verdict in self.fold.seen:
+            if isinstance(record.body, Batch) and verdict.startswith(APPLIED):
+                prefix = record.id.rpartition("/")[0]
+                found |= {
+                    f"{prefix}/{record.term}.{record.body.batch}/{member.n}": member
+                    for command in record.body.binds
+                    for member in command.members
+                }
+        return found
 
     async def _read(self) -> None:
         while True:
@@ -200,6 +223,17 @@ def _pod(name: str, group: str, what: str) -> Json:
 
 
 # --- the judgement --------------------------------------------------------------------------------------------------
+
+
+def given(pods: list[Json]) -> dict[str, int]:
+    """Return how many shares of each card pods hold, by their annotations."""
+    held: Counter[str] = Counter()
+    for pod in pods:
+        for share in (
+            part for part in pod["metadata"]["annotations"][names.VGPU_IDS].replace(";", "").split(":") if part
+        ):
+            held[share.partition(",")[0].partition("[")[0]] += 1
+    return dict(held)
 
 
 def misgiven(pods: list[Json]) -> list[str]:

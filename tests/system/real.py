@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import sys
 from collections import Counter
@@ -13,7 +14,7 @@ from typing import Any
 
 import yaml
 from parts.broker import Broker
-from parts.kube import KubeApiServer
+from parts.kube import TOKEN, KubeApiServer
 from parts.postgres import Postgres
 from sqlalchemy import func, select
 from system.lab import PATIENCE_S, OutsideView, insisting, until
@@ -23,12 +24,14 @@ from adapters.cluster.http import KubernetesApi, kubeconfig_configuration
 from adapters.cluster.port import ApiError
 from adapters.database.engine import open_database
 from adapters.database.tables import Decision, Progress
+from adapters.log.checkpoints import make_key
 from adapters.log.kafka import KafkaLog
 from events.codec import from_message
 from events.kinds import CONFIG_MAP, NAMESPACE, NODE, POD, POD_GROUP, QUEUE, VOLCANO_JOB, Kind
 from events.records import Batch, Outcome, Record
 from services.cli.labscript import NAMESPACE as LAB
 
+KEY, CHECKPOINTS = "checkpoint.key", "checkpoints.jsonl"
 SERVICES = ("watcher", "scheduler", "binder", "controller")
 CRD = Kind("CustomResourceDefinition", "apiextensions.k8s.io", "v1", "customresourcedefinitions", False)
 
@@ -61,9 +64,16 @@ class Run:
         )
         assert bound
         assert max(bound.values()) == 1, f"bound twice: {bound}"
-        audit = await asyncio.to_thread(self.stack.command, "audit", "verify", "-o", "json")
-        assert audit.returncode == 0, audit.stdout + audit.stderr
+        await self.audited()
         await self.tables(records)
+
+    async def audited(self, *more: str) -> None:
+        """The audit passes, and the checkpoints that the binders have signed agree."""
+        home = self.stack.home
+        proof = ("--checkpoints", str(home / CHECKPOINTS), "--public-key", str((home / KEY).with_suffix(".pub")))
+        audit = await asyncio.to_thread(self.stack.command, "audit", "verify", "-o", "json", *proof, *more)
+        assert audit.returncode == 0, audit.stdout + audit.stderr
+        assert json.loads(audit.stdout)["checkpoints"] > 0
 
     async def tables(self, records: list[Record]) -> None:
         """The read models follow to the end of the log and hold every batch."""
@@ -82,8 +92,13 @@ class Run:
 
 
 @asynccontextmanager
-async def running(kube: KubeApiServer, broker: Broker, postgres: Postgres, home: Path) -> AsyncIterator[Run]:
-    """Run everything for a new cluster name with an empty database; the API server is emptied afterwards."""
+async def running(
+    kube: KubeApiServer, broker: Broker, postgres: Postgres, home: Path, gates: dict[str, str] | None = None
+) -> AsyncIterator[Run]:
+    """Run everything for a new cluster name with an empty database; the API server is emptied afterwards.
+
+    ``gates`` names for some services the address by which they reach the API server.
+    """
     postgres.drop()
     kubeconfig = str(kube.kubeconfig)
     stack = Stack(
@@ -94,7 +109,11 @@ async def running(kube: KubeApiServer, broker: Broker, postgres: Postgres, home:
         controllers={"garbage": True},
         database=postgres.url(),
         status_interval_s=1,
+        checkpoints={"key_file": str(home / KEY), "file": str(home / CHECKPOINTS)},
     )
+    for service, address in (gates or {}).items():
+        stack.configure(service, kubernetes={"server": address, "token": TOKEN})
+    make_key(home / KEY)
     api = await KubernetesApi.connect(kubeconfig_configuration(kubeconfig))
     await prepare(api)
     stack.spawn("agents", [sys.executable, str(ROOT / "tests/system/cluster_parts.py"), kubeconfig])

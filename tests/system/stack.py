@@ -36,6 +36,7 @@ class Stack:
             **settings,
         }
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._configs: dict[str, Path] = {}
         home.mkdir(parents=True, exist_ok=True)
         self.config = home / "settings.yaml"
         self.config.write_text(yaml.safe_dump(self.settings))
@@ -44,7 +45,13 @@ class Stack:
         """Start services: ``watcher``, ``scheduler``, ``scheduler-2``…"""
         for name in names:
             service = name.partition("-")[0]
-            self.spawn(name, [sys.executable, "-c", _COMMAND, service, "--config", str(self.config)])
+            config = self._configs.get(service, self.config)
+            self.spawn(name, [sys.executable, "-c", _COMMAND, service, "--config", str(config)])
+
+    def configure(self, service: str, **settings: Any) -> None:
+        """Give one service settings of its own, from its next start on."""
+        self._configs[service] = self.home / f"settings-{service}.yaml"
+        self._configs[service].write_text(yaml.safe_dump({**self.settings, **settings}))
 
     def spawn(self, name: str, command: list[str]) -> None:
         """Start any process under a name."""
@@ -93,7 +100,7 @@ def run_gpuledger(*arguments: str, **more: str) -> subprocess.CompletedProcess[s
     """Run ``gpuledger`` to its end, with more in its environment."""
     command = [sys.executable, "-c", _COMMAND, *arguments]
     given = environment() | more
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=given, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=given, timeout=600)
 
 
 def environment() -> dict[str, str]:

@@ -1,15 +1,19 @@
 """Services killed at named points and at random on Kafka, kube-apiserver and PostgreSQL, which are killed too.
 
 ``GPULEDGER_KILLS`` kills (60) while ``GPULEDGER_KILL_PODS`` pods (200; ``make soak`` takes 2,000) come in slices: gangs
-of awkward sizes, exclusive ones and MIG slices among them. Two processes of each role run, so there are always two
-watchers; a scheduler and a binder are stopped in the middle of their work and wake after their successors took over.
-At the end every pod is bound, once; no card was ever given twice; when the pods are gone nothing is held; the audit
-passes.
+of awkward sizes, exclusive ones and MIG slices among them; some go and come back under their names. Two processes of
+each role run, so there are always two watchers; a scheduler and a binder are stopped in the middle of their work and
+wake after their successors took over. Once the API server is restored to an older state: pods bound since are unbound
+or gone, deleted ones are back, versions go back, and whoever made the pods makes them again.
+
+At the end every named point was hit, every pod is bound, once in each history; no card was ever given twice; when the
+pods are gone nothing is held; the audit passes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import random
@@ -23,18 +27,20 @@ from pathlib import Path
 
 import pytest
 from parts.broker import Broker
+from parts.gate import Gate
 from parts.kube import KubeApiServer
 from parts.postgres import Postgres
-from system.killing import Tail, cluster, misgiven, workload
+from system.killing import Tail, cluster, given, misgiven, workload
 from system.lab import insisting, until
+from system.points import Points
 from system.real import Run, running
 
 from adapters.cluster.port import ApiError
 from adapters.log.kafka import KafkaLog
 from events import names
 from events.canonical import Json
-from events.kinds import CONFIG_MAP, POD, POD_GROUP
-from events.records import Batch, ListEnd, Observed, Opened, Outcome, Record, Role
+from events.kinds import POD, POD_GROUP, Kind, kind_of
+from events.records import Role
 from services.cli import manifests
 from services.cli.labscript import NAMESPACE
 
@@ -42,40 +48,12 @@ KILLS = int(os.environ.get("GPULEDGER_KILLS", "60"))
 PODS = int(os.environ.get("GPULEDGER_KILL_PODS", "200"))
 SEED = int(os.environ.get("GPULEDGER_KILL_SEED", "7"))
 ROLES: tuple[Role, ...] = ("watcher", "scheduler", "binder")
-#: A point that does not come within this time is not waited for any longer: the kill comes at random.
-POINT_S = 5.0
 PATIENCE_S = 120.0
 #: Each role once, and once more where a term has to open first: about as many as that.
 KILLS_A_ROUND = 4
-OPENED = "its term opened, nothing done in it"
-
-
-def opened(role: Role) -> Callable[[Record], bool]:
-    return lambda record: isinstance(record.body, Opened) and record.role == role
-
-
-def binds(record: Record) -> bool:
-    return isinstance(record.body, Batch) and bool(record.body.binds)
-
-
-#: Right after which record on the log the leader of a role dies.
-POINTS: dict[str, dict[str, Callable[[Record], bool]]] = {
-    "watcher": {
-        OPENED: opened("watcher"),
-        "within a list": lambda record: isinstance(record.body, ListEnd),
-        "an observation appended": lambda record: isinstance(record.body, Observed) and record.body.kind == "Pod",
-    },
-    "scheduler": {
-        OPENED: opened("scheduler"),
-        "a batch appended, not bound": binds,
-        "an outcome appended, not folded": lambda record: isinstance(record.body, Outcome),
-    },
-    "binder": {
-        OPENED: opened("binder"),
-        "a batch read, not bound": binds,
-        "bound in part, reported in part": lambda record: isinstance(record.body, Outcome),
-    },
-}
+#: Within a round workloads come and go this often, so that there is always something to do.
+COME_AND_GO_S = 0.5
+AT_RANDOM = "at random"
 
 
 @pytest.fixture
@@ -88,72 +66,136 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 @pytest.fixture
-async def run(kube_server: KubeApiServer, broker: Broker, postgres: Postgres, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(kube_server, broker, postgres, tmp_path / "stack") as found:
+async def kube(tmp_path: Path) -> AsyncIterator[KubeApiServer]:
+    """An API server of this test alone, which may be killed and restored."""
+    found = KubeApiServer(tmp_path / "kube")
+    await found.start()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+async def gates(kube: KubeApiServer) -> AsyncIterator[dict[str, Gate]]:
+    """By which watchers and binders reach the API server."""
+    found = {role: Gate(kube.address) for role in ("watcher", "binder")}
+    for gate in found.values():
+        await gate.start()
+    yield found
+    for gate in found.values():
+        await gate.close()
+
+
+@pytest.fixture
+async def run(
+    kube: KubeApiServer, gates: dict[str, Gate], broker: Broker, postgres: Postgres, tmp_path: Path
+) -> AsyncIterator[Run]:
+    addresses = {role: gate.address for role, gate in gates.items()}
+    async with running(kube, broker, postgres, tmp_path / "stack", addresses) as found:
         found.stack.start(*(f"{role}-2" for role in ROLES))
         yield found
-        with suppress(ApiError):
-            await found.api.delete(CONFIG_MAP, *names.DEVICE_CONFIG[:2])
 
 
 class Kills:
     """One run: who was killed where, and what else happened to the parts."""
 
-    def __init__(self, run: Run, tail: Tail, kube: KubeApiServer, broker: Broker) -> None:
+    def __init__(self, run: Run, tail: Tail, kube: KubeApiServer, broker: Broker, gates: dict[str, Gate]) -> None:
         self.run, self.tail, self.kube, self.broker = run, tail, kube, broker
         self.chance = random.Random(SEED)
+        self.points = Points(run.stack, tail, gates, self._kill_process)
+        #: What was applied, by workload, and who was not bound when the API server was backed up.
+        self.made: list[list[Json]] = []
+        self.backup: Path | None = None
+        self.unbound: set[str] = set()
+        self.restored: list[str] = []
         self.count: Counter[tuple[str, str]] = Counter()
+        self.kills = 0
         self.led_again: list[float] = []
         self.woken: list[str] = []
         self.killing: list[asyncio.Task[None]] = []
 
     async def rounds(self) -> None:
+        """Rounds of pods and kills; more of them, if there is need, until every point was hit."""
         work = list(workload(PODS, self.chance))
         rounds = -(-KILLS // KILLS_A_ROUND)
         mishaps = self._mishaps(rounds)
         number = -1
-        while (number := number + 1) < rounds or sum(self.count.values()) < KILLS:
+        while (number := number + 1) < rounds or ((self.kills < KILLS or self.missed) and number < 3 * rounds):
             part = work[number * len(work) // rounds : (number + 1) * len(work) // rounds]
             self.killing = [asyncio.create_task(self._kill(role)) for role in ROLES]
-            for item in (item for items in part for item in items):
-                await insisting(partial(manifests.apply, self.run.api, item))
+            for items in part:
+                await self._apply(items)
+                self.made.append(items)
             for mishap in mishaps.get(number, ()):
                 await mishap()
+            while not all(task.done() for task in self.killing):
+                await self._come_and_go()
+                await asyncio.wait(self.killing, timeout=COME_AND_GO_S)
             await asyncio.gather(*self.killing)
             for role in ROLES:
                 assert await self._led(role), f"nobody leads as {role}"
             assert self.run.stack.ended() == []
             assert self.tail.fold.over_given == []
 
+    @property
+    def missed(self) -> list[tuple[str, str]]:
+        """The points at which nobody died yet."""
+        return [(role, point) for role in ROLES for point in self.points.of[role] if not self.count[role, point]]
+
+    async def _apply(self, items: list[Json]) -> None:
+        for item in items:
+            await insisting(partial(manifests.apply, self.run.api, item))
+
+    async def _come_and_go(self) -> None:
+        """A workload is deleted, and made again under its names."""
+        items = self.chance.choice(self.made)
+        for item in items:
+            kind = kind_of(item["apiVersion"], item["kind"])
+            assert kind is not None
+            await insisting(partial(self._delete, kind, item["metadata"]["name"]))
+        await self._apply(items)
+
+    async def _delete(self, kind: Kind, name: str) -> None:
+        try:
+            await self.run.api.delete(kind, NAMESPACE, name, grace_s=0)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
     def _mishaps(self, rounds: int) -> dict[int, list[Callable[[], Awaitable[None]]]]:
         """What happens besides, each in a round of its own if there are enough."""
-        these = (self._pause_scheduler, self._broker_dies, self._api_server_dies, self._database_dies,
-                 self._pause_binder, self._broker_dies, self._api_server_dies)  # fmt: skip
+        these = (self._pause_scheduler, self._back_up, self._broker_dies, self._api_server_dies, self._restore,
+                 self._database_dies, self._pause_binder, self._broker_dies, self._api_server_dies)  # fmt: skip
         found: dict[int, list[Callable[[], Awaitable[None]]]] = {}
         for index, what in enumerate(these):
             found.setdefault((index + 1) * rounds // (len(these) + 1), []).append(what)
         return found
 
     async def _kill(self, role: str) -> None:
-        """Kill the leader of a role at a point, or after a while, and start it again."""
-        point = self.chance.choice((*POINTS[role], "at random"))
-        if point == OPENED:
-            # Somebody must go for somebody else to come.
-            self._kill_now(role, "at random")
-        if point == "at random":
+        """Kill the leader of a role at the point that was hit least, or at random, and start it again."""
+        points = self.points.of[role]
+        fewest = min(self.count[role, point] for point in points)
+        point = self.chance.choice([point for point in points if self.count[role, point] == fewest] + [AT_RANDOM])
+        if point == AT_RANDOM or not await points[point]():
+            point = AT_RANDOM
             await asyncio.sleep(self.chance.random())
-        elif not await self.tail.record(POINTS[role][point], PATIENCE_S if point == OPENED else POINT_S):
-            point = "at random"
+            self._kill_process(self.tail.leader(self.run.stack, role) or role)
+        self.count[role, point] += 1
         killed = time.monotonic()
-        self._kill_now(role, point)
         if await self._led(role):
             self.led_again.append(time.monotonic() - killed)
 
-    def _kill_now(self, role: str, point: str) -> None:
-        name = self.tail.leader(self.run.stack, role) or role
+    def _kill_process(self, name: str) -> None:
         self.run.stack.kill(name)
         self.run.stack.start(name)
-        self.count[(role, point)] += 1
+        self.kills += 1
+
+    def tell(self) -> None:
+        """Print what happened."""
+        again = sorted(self.led_again) or [0.0]
+        print(f"somebody led again after {again[len(again) // 2]:.1f} s (median), {again[-1]:.1f} s (longest)")
+        for (role, point), count in sorted(self.count.items()):
+            print(f"  {role}: {point}: {count}")
+        print(f"  woken: {self.woken}, restored: {self.restored}, missed: {self.missed}")
 
     async def _led(self, role: str) -> bool:
         return await self.tail.until(lambda: bool(self.tail.leader(self.run.stack, role)), PATIENCE_S)
@@ -189,8 +231,34 @@ class Kills:
         await asyncio.to_thread(self.run.postgres.kill)
         await asyncio.to_thread(self.run.postgres.start)
 
+    async def _back_up(self) -> None:
+        """Save the API server's state while bindings are under way."""
 
-async def test_nothing_is_lost_and_nothing_is_done_twice(run: Run, kube_server: KubeApiServer, broker: Broker) -> None:
+        async def unbound() -> None:
+            pods = (await self.run.api.list(POD, namespace=NAMESPACE)).items
+            self.unbound = {pod["metadata"]["uid"] for pod in pods if not pod["spec"].get("nodeName")}
+
+        await insisting(unbound)
+        self.backup = await asyncio.to_thread(self.kube.back_up)
+
+    async def _restore(self) -> None:
+        """Restore it, and see that versions went back; then what was made since is made again."""
+        assert self.backup is not None
+        before = {item["metadata"]["uid"]: item for item in (await self.run.api.list(POD, namespace=NAMESPACE)).items}
+        newest = max(int(item["metadata"]["resourceVersion"]) for item in before.values())
+        await self.kube.restore(self.backup)
+        page = await self.run.api.list(POD, namespace=NAMESPACE)
+        after = {item["metadata"]["uid"] for item in page.items}
+        assert int(page.version) < newest
+        back, gone = len(after - before.keys()), len(before.keys() - after)
+        self.restored.append(f"{back} pods came back, {gone} went")
+        for items in self.made:
+            await self._apply(items)
+
+
+async def test_nothing_is_lost_and_nothing_is_done_twice(
+    run: Run, kube: KubeApiServer, broker: Broker, gates: dict[str, Gate]
+) -> None:
     for item in cluster(PODS):
         await insisting(partial(manifests.apply, run.api, item))
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
@@ -198,25 +266,26 @@ async def test_nothing_is_lost_and_nothing_is_done_twice(run: Run, kube_server: 
     tail = Tail(log)
     began = time.monotonic()
     try:
-        kills = Kills(run, tail, kube_server, broker)
-        await kills.rounds()
+        kills = Kills(run, tail, kube, broker, gates)
+        try:
+            await kills.rounds()
+        finally:
+            kills.tell()
         killed = time.monotonic()
         pods = await all_bound(run)
-        total, settled = sum(kills.count.values()), time.monotonic()
-        print(f"{total} kills in {killed - began:.0f} s, {PODS} pods bound {settled - killed:.1f} s later")
-        again = sorted(kills.led_again)
-        print(f"somebody led again after {again[len(again) // 2]:.1f} s (median), {again[-1]:.1f} s (longest)")
-        for (role, point), count in sorted(kills.count.items()):
-            print(f"  {role}: {point}: {count}")
-        assert total >= KILLS
+        settled = time.monotonic()
+        print(f"{kills.kills} kills in {killed - began:.0f} s, {PODS} pods bound {settled - killed:.1f} s later")
+        assert kills.missed == []
+        assert kills.kills >= KILLS
+        assert len(kills.restored) == 1
         assert sorted(kills.woken) == ["binder", "scheduler"]
         assert misgiven(pods) == []
-        await once(tail, pods)
+        await once(tail, pods, kills.unbound)
+        await drift_is_named(run, kube, pods[0])
         await nothing_left(run, tail)
         assert tail.fold.over_given == []
         assert tail.fold.diverged == 0
-        audit = await asyncio.to_thread(run.stack.command, "audit", "verify", "-o", "json")
-        assert audit.returncode == 0, audit.stdout + audit.stderr
+        await run.audited()
         await run.tables(await run.records())
     finally:
         await tail.close()
@@ -232,20 +301,56 @@ async def all_bound(run: Run) -> list[Json]:
         return len(pods) == PODS and all(pod["spec"].get("nodeName") for pod in pods)
 
     held = await until(look, PATIENCE_S)
-    waiting = [pod["metadata"]["name"] for pod in pods if not pod["spec"].get("nodeName")]
+    waiting = {pod["metadata"]["name"]: said_of(pod) for pod in pods if not pod["spec"].get("nodeName")}
     assert held, f"{len(pods)} of {PODS} pods, waiting: {waiting}"
     return pods
 
 
-async def once(tail: Tail, pods: list[Json]) -> None:
-    """Every binding was reported by a record that counts, or seen on the pod; none twice; by the decision it bears."""
-    uids = {pod["metadata"]["uid"] for pod in pods}
-    assert await tail.until(
-        lambda: all((entry := tail.fold.model.pods.get(uid)) is not None and entry.pod.node for uid in uids), PATIENCE_S
+def said_of(pod: Json) -> list[str]:
+    """Return what a waiting pod's conditions say."""
+    return [condition.get("message", "") for condition in pod.get("status", {}).get("conditions", [])]
+
+
+async def drift_is_named(run: Run, kube: KubeApiServer, pod: Json) -> None:
+    """The audit finds log and cluster alike; a pod whose cards somebody changed on the API server is named."""
+    meta = pod["metadata"]
+    cards = meta["annotations"][names.VGPU_IDS]
+
+    async def write(text: str) -> None:
+        merge = {"metadata": {"annotations": {names.VGPU_IDS: text}}}
+        await insisting(partial(run.api.patch, POD, meta["namespace"], meta["name"], merge))
+
+    await run.audited("--kubernetes", str(kube.kubeconfig))
+    await write(f"GPU-forged,NVIDIA,1,0:;{cards}")
+    audit = await asyncio.to_thread(
+        run.stack.command, "audit", "verify", "-o", "json", "--kubernetes", str(kube.kubeconfig)
     )
-    bound = tail.bound()
-    assert set(bound) <= uids
-    assert max(bound.values()) == 1, bound
+    await write(cards)
+    found = json.loads(audit.stdout)
+    assert audit.returncode == 1, audit.stderr
+    assert meta["annotations"][names.DECISION] in [item["record"] for item in found["findings"]]
+    assert all(f"Pod {meta['namespace']}/{meta['name']}: " in item["problem"] for item in found["findings"])
+
+
+async def once(tail: Tail, pods: list[Json], unbound: set[str]) -> None:
+    """Every pod is bound by the decision that it bears, which the log has; once, or once in each history.
+
+    ``unbound``: who may have been bound before the API server was restored to a state in which it was not.
+    """
+    there = {pod["metadata"]["uid"]: pod for pod in pods}
+    model = tail.fold.model
+    assert await tail.until(
+        lambda: model.pods.keys() == there.keys() and all(entry.pod.node for entry in model.pods.values()), PATIENCE_S
+    )
+    bound, placements = tail.bound(), tail.placements()
+    assert [uid for uid, commands in bound.items() if len(commands) > (2 if uid in unbound else 1)] == []
+    for uid, pod in there.items():
+        notes = pod["metadata"]["annotations"]
+        member = placements[notes[names.DECISION]]
+        assert (member.uid, member.node, member.allocation) == (uid, pod["spec"]["nodeName"], notes[names.VGPU_IDS])
+        assert not bound.get(uid) or bound[uid][-1] == notes[names.DECISION], (uid, bound[uid], notes[names.DECISION])
+    held = {card.uuid: card.used_shares for view in model.nodes.values() for card in view.devices.cards}
+    assert {uuid: shares for uuid, shares in held.items() if shares} == given(pods)
 
 
 async def nothing_left(run: Run, tail: Tail) -> None:
