@@ -1,4 +1,4 @@
-"""How long jobs and tasks took, by the times on the log (scheduling section 8).
+"""How long jobs and tasks took, by the times on the log, and how often jobs were refused (scheduling section 8).
 
 From an object's creation, which the API server gives in whole seconds, to the record that says how far it got. Times
 are never negative (ME-4). A job's times stand as long as its PodGroup does.
@@ -22,11 +22,15 @@ _SLACK: Final = 1000
 
 @dataclass(slots=True)
 class JobTimes:
-    """One PodGroup (by uid): when a decision first spoke of it, and when one last placed a pod of it (Unix ms)."""
+    """One PodGroup (by uid): when a decision first spoke of it, and when one last placed a pod of it (Unix ms).
+
+    ``retries`` are the decisions that said its gang was not ready.
+    """
 
     uid: str
     first_ms: int
     placed_ms: int = 0
+    retries: int = 0
 
 
 class LogTimes:
@@ -70,7 +74,9 @@ class LogTimes:
 
     def _decided(self, model: Model, batch: Batch) -> Iterator[tuple[Reached, int]]:
         for change in batch.groups:
-            self._job(model, change.group, batch.time_ms)
+            job = self._job(model, change.group, batch.time_ms)
+            if job is not None and change.book.unschedulable:
+                job.retries += 1
         for command in batch.binds:
             placed = [entry for item in command.members if (entry := model.pods.get(item.uid)) is not None
                       and entry.placement is item]  # fmt: skip

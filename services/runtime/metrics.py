@@ -38,9 +38,6 @@ class Metrics:
         self.transactions = Counter(
             "volcano_eviction_transactions_total", "Commits that evicted, by action", ["action"], registry=of
         )
-        self.job_retries = Gauge(
-            "volcano_job_retry_counts", "Decisions in which a gang was not ready", ["job_id"], registry=of
-        )
         self.stuck = Gauge(
             "gpuledger_stuck_podgroups", "PodGroups that waited although they fit: must be 0", registry=of
         )
@@ -76,9 +73,6 @@ class Metrics:
             self.preemptions.inc()
         for action, groups in _transactions(batch).items():
             self.transactions.labels(action).inc(groups)
-        for change in batch.groups:
-            if change.book.unschedulable:
-                self.job_retries.labels(change.group.rpartition("/")[2]).inc()
 
     def appended(self, messages: Sequence[Message]) -> None:
         """Messages were appended to the log."""

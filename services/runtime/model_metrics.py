@@ -130,21 +130,29 @@ def _by_pod(card: Card) -> dict[str, tuple[int, int]]:
 
 
 def _times(model: Model, times: LogTimes) -> Iterator[GaugeMetricFamily]:
-    """A job that was not placed yet has its start and no more."""
+    """A job that was not placed yet has its start and no more. Jobs of one name are counted together."""
     start = GaugeMetricFamily("volcano_e2e_job_scheduling_start_time", "First decision, Unix seconds", labels=_JOB)
     last = GaugeMetricFamily("volcano_e2e_job_scheduling_last_time", "Latest placement, Unix seconds", labels=_JOB)
     took = GaugeMetricFamily(
         "volcano_e2e_job_scheduling_duration", "From creation to the latest placement, milliseconds", labels=_JOB
     )
+    retries: Counter[str] = Counter()
     for key, job in times.jobs(model):
         group = model.groups[key].group
         labels = [group.name, group.queue, group.namespace]
+        retries[group.name] += job.retries
         start.add_metric(labels, job.first_ms // 1000)
         if job.placed_ms:
             last.add_metric(labels, job.placed_ms // 1000)
         if job.placed_ms and group.created:
             took.add_metric(labels, max(job.placed_ms - group.created * 1000, 0))
-    yield from (start, last, took)
+    refused = GaugeMetricFamily(
+        "volcano_job_retry_counts", "Decisions in which a gang was not ready", labels=["job_id"]
+    )
+    for name, count in retries.items():
+        if count:
+            refused.add_metric([name], count)
+    yield from (start, last, took, refused)
 
 
 def _groups(model: Model) -> Iterator[GaugeMetricFamily]:

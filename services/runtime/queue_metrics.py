@@ -7,6 +7,7 @@ Capacity and real capacity come with the capacity plugin only (ME-1).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
@@ -82,10 +83,14 @@ def _plain(model: Model, found: Measures) -> Iterator[GaugeMetricFamily]:
 
 
 def _jobs(model: Model, found: Measures) -> Iterator[GaugeMetricFamily]:
+    """``job_id`` is the name alone, so jobs of one name in several namespaces are one series: their sum."""
     lacking = GaugeMetricFamily("volcano_unschedule_task_count", "Tasks that a gang lacks", labels=["job_id"])
     share = GaugeMetricFamily("volcano_job_share", "Dominant share", labels=["job_ns", "job_id"])
+    tasks: Counter[str] = Counter()
     for key, job in sorted(found.jobs.items()):
         namespace, _, name = key.rpartition("/")
-        lacking.add_metric([name], job.unscheduled)
+        tasks[name] += job.unscheduled
         share.add_metric([namespace, name], float(job.share))
+    for name, count in tasks.items():
+        lacking.add_metric([name], count)
     yield from (lacking, share)

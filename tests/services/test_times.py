@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 from support.service_world import START_MS, World
 
 from adapters.cluster.port import ApiError
@@ -201,3 +201,37 @@ async def test_times_are_never_negative() -> None:
     for stage in ("Watched", "Assumed", "PreBound", "Bound"):
         assert value(metrics.registry, f"{TASK}_sum", stage=stage) == 0
     assert value(metrics.registry, "volcano_e2e_job_scheduling_duration", **JOB) == 0
+
+
+# --- refusals -------------------------------------------------------------------------------------------------------
+
+
+def elsewhere(world: World, name: str) -> None:
+    """The same job once more, in a namespace of its own."""
+    world.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-b"}, "spec": {}})
+    for kind in (POD_GROUP, POD):
+        item = world.get(kind, name)
+        fields = {key: item[key] for key in ("apiVersion", "kind", "spec")}
+        meta = {"namespace": "team-b", "name": name, "annotations": item["metadata"].get("annotations", {})}
+        world.put({**fields, "metadata": meta})
+
+
+async def test_refusals_of_a_job_are_counted_as_long_as_it_is_there() -> None:
+    """scheduling section 8, ME-2: job_retry_counts, which the job's name alone tells apart."""
+    world, metrics = metered()
+    world.node("n1")
+    world.single("one", cpu="1000")
+    elsewhere(world, "one")
+    await world.settle()
+    of = metrics.registry
+    assert value(of, "volcano_job_retry_counts", job_id="one") == 2
+    assert value(of, "volcano_unschedule_task_count", job_id="one") == 2
+    text = generate_latest(of).decode()
+    for name in ("job_retry_counts", "unschedule_task_count"):
+        assert text.count(f'volcano_{name}{{job_id="one"}}') == 1, "one label set has one sample"
+    for namespace in ("team-a", "team-b"):
+        world.store.remove(POD, namespace, "one")
+        world.store.remove(POD_GROUP, namespace, "one")
+    await world.settle()
+    assert value(of, "volcano_job_retry_counts", job_id="one") is None
+    assert value(of, "volcano_unschedule_task_count", job_id="one") is None
