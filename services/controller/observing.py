@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
 from adapters.cluster.mirror import Change
+from events.canonical import Json
 from events.kinds import POD, VOLCANO_JOB
 from scheduling.objects import seconds
 from services.controller.objects import controller_of, mapping, meta, name_of, spec, status, text
@@ -25,6 +27,10 @@ class Observer(Protocol):
         """A VolcanoJob became Completed or Failed."""
         ...
 
+    def gone(self, job: str, queue: str) -> None:
+        """A VolcanoJob is there no more."""
+        ...
+
     def pod_created(self, latency_ms: int) -> None:
         """A pod of a VolcanoJob was created, this long after the job."""
         ...
@@ -34,6 +40,9 @@ class Nobody:
     """Nobody counts."""
 
     def finished(self, job: str, queue: str, phase: str) -> None:
+        return None
+
+    def gone(self, job: str, queue: str) -> None:
         return None
 
     def pod_created(self, latency_ms: int) -> None:
@@ -57,6 +66,12 @@ class ControllerMetrics:
     def finished(self, job: str, queue: str, phase: str) -> None:
         (self._completed if phase == "Completed" else self._failed).labels(job, queue).inc()
 
+    def gone(self, job: str, queue: str) -> None:
+        """The job's series go with it (ME-2); another of the same name and queue begins anew."""
+        for gauge in (self._completed, self._failed):
+            with suppress(KeyError):
+                gauge.remove(job, queue)
+
     def pod_created(self, latency_ms: int) -> None:
         self._latency.observe(max(latency_ms, 0))
 
@@ -66,9 +81,16 @@ def observe(observer: Observer, world: World, change: Change, *, own: bool) -> N
     if change.kind == VOLCANO_JOB and change.old is not None and change.new is not None:
         was, now = (text(mapping(status(item).get("state")).get("phase")) for item in (change.old, change.new))
         if was != now and now in ("Completed", "Failed"):
-            observer.finished(name_of(change.new), text(spec(change.new).get("queue")) or "default", now)
+            observer.finished(*_labels(change.new), now)
+    elif change.kind == VOLCANO_JOB and change.old is not None and change.new is None:
+        observer.gone(*_labels(change.old))
     elif own and change.kind == POD and change.old is None and change.new is not None:
         job = world.by_uid(text(mapping(controller_of(change.new)).get("uid")))
         if job is not None:
             times = [seconds(meta(item).get("creationTimestamp")) for item in (job, change.new)]
             observer.pod_created((times[1] - times[0]) * 1000)
+
+
+def _labels(job: Json) -> tuple[str, str]:
+    """Return a job's name and queue."""
+    return name_of(job), text(spec(job).get("queue")) or "default"

@@ -177,7 +177,7 @@ def test_the_same_story_gives_the_same_bytes() -> None:
 
 
 def test_what_is_counted() -> None:
-    """scheduling section 8: finished jobs by queue, and how soon pods come after their job"""
+    """scheduling section 8, ME-2: finished jobs by queue as long as they are there, and how soon pods come after one"""
     registry = CollectorRegistry()
     room = ControlRoom()
     observer = ControllerMetrics(registry)
@@ -188,6 +188,9 @@ def test_what_is_counted() -> None:
     labels = {"job_name": "j", "queue_name": "default"}
     assert registry.get_sample_value("volcano_job_completed_phase_count", labels) == 1
     assert registry.get_sample_value("volcano_controller_job_to_pod_creation_latency_milliseconds_count") == 2
+    room.delete(VOLCANO_JOB, "j")
+    room.settle()
+    assert registry.get_sample_value("volcano_job_completed_phase_count", labels) is None
 
 
 def test_what_comes_back_with_its_owner_stays_though_the_owners_end_was_seen() -> None:
