@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, product
+from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -15,12 +17,14 @@ from events.kinds import POD, POD_GROUP
 from scheduling.cycle.stages import Stage
 from scheduling.state.fold import Fold
 from services.binder.binder import Binder
+from services.controller.observing import ControllerMetrics
 from services.runtime.metrics import Metrics
 from services.runtime.model_metrics import ModelCollector
 from services.runtime.stage_timer import StageTimer
 from services.runtime.times import spread
 from services.scheduler.scheduler import Scheduler
 
+GUIDE = Path(__file__).parents[2] / "docs/guides/operating.md"
 TASK = "volcano_task_scheduling_latency_milliseconds"
 STAGE = "volcano_scheduling_stage_duration_milliseconds"
 JOB = {"job_name": "one", "queue": "default", "job_namespace": "team-a"}
@@ -235,3 +239,41 @@ async def test_refusals_of_a_job_are_counted_as_long_as_it_is_there() -> None:
     await world.settle()
     assert value(of, "volcano_job_retry_counts", job_id="one") is None
     assert value(of, "volcano_unschedule_task_count", job_id="one") is None
+
+
+# --- the guide ------------------------------------------------------------------------------------------------------
+
+
+async def test_the_guide_lists_what_there_is_and_nothing_else() -> None:
+    """scheduling section 8: every series is in docs/guides/operating.md, and what the guide lists is there."""
+    world, metrics = metered()
+    ControllerMetrics(metrics.registry)
+    world.node("n1")
+    world.single("one")
+    await world.settle()
+    there = {family.name + "_total" * (family.type == "counter") for family in metrics.registry.collect()}
+    with_capacity = {f"volcano_queue_{name}_{unit}" for name in ("capacity", "real_capacity")
+                     for unit in ("milli_cpu", "memory_bytes", "scalar_resources")}  # fmt: skip
+    assert listed() == there | with_capacity
+
+
+def listed() -> set[str]:
+    """Return the names in the guide's section on metrics; in a table they stand without what its head begins with."""
+    section = GUIDE.read_text().partition("\n## Metrics\n")[2].partition("\n## ")[0].partition("\nLeft out")[0]
+    found: set[str] = set()
+    prefix = ""
+    for line in section.splitlines():
+        cells = line.split("|")
+        if len(cells) > 1 and (head := re.search(r"`(\w+)\.\.\.`", cells[1])):
+            prefix = head[1]
+        elif len(cells) > 1:
+            found |= {prefix + name for text in re.findall(r"`([^`]+)`", cells[1]) for name in spelled_out(text)}
+        else:
+            found |= set(re.findall(r"`((?:volcano|gpuledger)_\w+\w)`", line))
+    return found - {"volcano_"}
+
+
+def spelled_out(text: str) -> list[str]:
+    """Return the names that one with braces stands for."""
+    parts = [part.split(",") for part in re.split(r"[{}]", text)]
+    return ["".join(chosen) for chosen in product(*parts)]
