@@ -82,6 +82,16 @@ def test_what_only_builds_or_tests_is_not_in_the_image(stack: ComposeStack) -> N
     assert there.isdisjoint({"pip", "setuptools", "pytest", "mypy", "mypy-extensions", "hatchling", "grimp"})
 
 
+def test_the_image_says_what_is_in_it(stack: ComposeStack) -> None:
+    """Its bill of materials names each installed distribution with its version, and no other."""
+    bill = json.loads(stack.within(SCHEDULERS[0], "cat", "/opt/gpuledger/sbom.cdx.json").stdout)
+    ask = "import importlib.metadata as m; print(*(f'{item.name}=={item.version}' for item in m.distributions()))"
+    there = stack.within(SCHEDULERS[0], "python", "-c", ask).stdout.split()
+    named = [f"{item['name']}=={item['version']}" for item in bill["components"]]
+    assert sorted(named) == sorted(there)
+    assert [item["name"] for item in bill["components"] if not item.get("licenses")] == []
+
+
 def test_every_process_of_ours_is_confined(stack: ComposeStack) -> None:
     for name in stack.ours():
         status = stack.within(name, "cat", "/proc/1/status").stdout
