@@ -7,9 +7,17 @@ import os
 from collections.abc import Iterator
 
 import pytest
+import structlog
 from parts.broker import Broker
 from parts.kube import KubeApiServer
 from parts.postgres import Postgres
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """A command that is run in this process configures logging; the next test begins without that."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
