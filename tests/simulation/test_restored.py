@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 
@@ -10,6 +11,8 @@ from adapters.cluster.port import ApiUnknown
 from events.kinds import POD
 from services.simulator.chaos.apilink import ARRIVED, ApiLink
 from services.simulator.chaos.driving import Task
+from services.simulator.chaos.healing import _told_otherwise
+from services.simulator.chaos.inspecting import Decision, _decision
 from services.simulator.chaos.mishaps import RESTORED, UNBOUND, UNDELETED
 from services.simulator.chaos.plan import Plan, Step, draw
 from services.simulator.chaos.playing import Player, play
@@ -26,10 +29,14 @@ def plan(steps: Sequence[Step]) -> Plan:
 def played(steps: Sequence[Step]) -> Player:
     """Play steps, without the end of a run."""
     player = Player(plan(steps))
-    for step in player.plan.steps:
+    play_on(player, player.plan.steps)
+    return player
+
+
+def play_on(player: Player, steps: Sequence[Step]) -> None:
+    for step in steps:
         player._step(step)
         player.judge.look()
-    return player
 
 
 def bound(world: World) -> set[str]:
@@ -96,6 +103,37 @@ def test_a_pod_that_came_back_counts_once_the_log_has_told_of_it() -> None:
     assert seen in judge._held(later)
 
 
+def test_a_pod_whose_end_was_undone_counts_once_the_log_has_told_that_it_runs_again() -> None:
+    """A decision that knew of the end may give its cards away; one that knows of the restored pod may not."""
+    player = played([*pods(4), *RUN, Step("backup", 1)])
+    world, judge = player.world, player.judge
+    world.inspect()
+    decision = next(iter(world.inspector.state.decisions.values()))
+    ended = decision.member
+
+    def decided_now() -> Decision:
+        world.inspect()
+        return _decision(world.inspector.state.model, decision.group, ended)
+
+    def counts(now: Decision) -> bool:
+        judge.look()
+        return any(seen.pod.uid == ended.uid for seen in judge._held(now))
+
+    assert counts(decided_now())
+    item = world.store.get(POD, ended.namespace, ended.name)
+    assert item is not None
+    world.store.write(POD, {**item, "status": {**item["status"], "phase": "Succeeded"}})
+    play_on(player, RUN)
+    knew_of_the_end = decided_now()
+    assert not counts(knew_of_the_end)
+    player.mishaps.play("restore", Random(1))
+    assert not counts(knew_of_the_end)
+    assert not counts(decided_now()), "nobody has told of the restore yet"
+    play_on(player, RUN)
+    assert counts(decided_now())
+    assert judge.breaches == []
+
+
 def test_the_judge_still_sees_a_binding_that_nobody_decided_after_a_restore() -> None:
     player = played([*pods(4), Step("backup", 1), *RUN, Step("restore", 1), *RUN])
     world, judge = player.world, player.judge
@@ -106,3 +144,15 @@ def test_the_judge_still_sees_a_binding_that_nobody_decided_after_a_restore() ->
     world.store.accept_binding("copy", victim["spec"]["nodeName"], existed=True)
     judge.look()
     assert any(text.startswith("5: pod lab/copy is bound") for text in judge.breaches)
+
+
+def test_who_ended_and_who_runs_must_be_on_the_log_at_rest() -> None:
+    """What a restore brought back may be unknown for a while, and not for ever."""
+    world = played([*pods(4), *RUN]).world
+    world.inspect()
+    assert [*_told_otherwise(world)] == []
+    item = next(item for item in world.store.items(POD) if item["spec"].get("nodeName"))
+    world.store.write(POD, {**item, "status": {**item["status"], "phase": "Succeeded"}})
+    (said,) = _told_otherwise(world)
+    node = item["spec"]["nodeName"]
+    assert said.endswith(f"is live on {node} on the log, ended on {node} on the API server")

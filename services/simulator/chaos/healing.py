@@ -15,6 +15,8 @@ from adapters.log.memory import MemoryLog
 from events.kinds import NODE, OBSERVED_KINDS, POD, POD_GROUP
 from events.records import Batch
 from scheduling.decide import decide
+from scheduling.objects import Pod
+from scheduling.objects import pod as parse_pod
 from scheduling.state.fold import Fold
 from services.cluster.direct import DirectApi
 from services.simulator.chaos.driving import at_once
@@ -108,6 +110,15 @@ def _told_otherwise(world: World) -> Iterator[str]:
         for what, found in (("does not exist", uids - there), ("is not on the log", there - uids)):
             if found:
                 yield f"7: {kind.name} {', '.join(sorted(found))} {what}"
+    for item in world.store.items(POD):
+        truth, entry = parse_pod(item), model.pods.get(item["metadata"]["uid"])
+        if entry is not None and (entry.pod.node, entry.pod.finished) != (truth.node, truth.finished):
+            told = f"{_where(entry.pod)} on the log, {_where(truth)} on the API server"
+            yield f"7: Pod {truth.key} {truth.uid} is {told}"
+
+
+def _where(pod: Pod) -> str:
+    return f"{'ended' if pod.finished else 'live'} on {pod.node or 'no node'}"
 
 
 def _left_behind(world: World) -> Iterator[str]:

@@ -21,7 +21,8 @@ from scheduling.state.model import Model
 class Decision:
     """One placement that stands on the log: what it says, for which gang, and what its node was known to have.
 
-    ``bound`` are the pods (uids) that were known to be bound to a node.
+    ``holding`` are the pods (uids) that were known to be bound to a node and not to have ended there: an ended one
+    holds nothing, until a restore undoes its end.
 
     ``queue`` and ``capability`` are of its gang; ``registered`` are all cards that count in a queue's sum (the shares
     on others do not, devices/R-13), empty where there is no capability.
@@ -34,7 +35,7 @@ class Decision:
     queue: str
     capability: dict[str, str]
     registered: frozenset[tuple[str, str]]
-    bound: frozenset[str]
+    holding: frozenset[str]
 
 
 class Inspector(Fold):
@@ -132,9 +133,9 @@ def _decision(model: Model, group: str, member: Member) -> Decision:
     capability = dict(model.queues[queue].capability or {}) if queue in model.queues else {}
     registered = frozenset((name, uuid) for name in model.nodes for uuid in _cards(model, name)) if capability else ()
     allocatable = dict(node.allocatable or {}) if node else {}
-    bound = frozenset(uid for uid, entry in model.pods.items() if entry.pod.node)
+    holding = frozenset(uid for uid, entry in model.pods.items() if entry.pod.node and not entry.pod.finished)
     return Decision(
-        member, group, _cards(model, member.node), allocatable, queue, capability, frozenset(registered), bound
+        member, group, _cards(model, member.node), allocatable, queue, capability, frozenset(registered), holding
     )
 
 

@@ -4,9 +4,10 @@ What is held against the services is what they did: a pod is judged when it beco
 bound then, and against what its node was known to have when the decision took its place on the log. A card that shrank
 later, or of which nobody had told yet, is nobody's fault.
 
-A restore of the API server to an older state undoes what was written since: Bindings, deletions, the fences of commands
-that were given up. What it brought back counts against a decision only once the log had told of it, and a request of a
-command that had ended before, by a process that slept through it all, is not held against anybody.
+A restore of the API server to an older state undoes what was written since: Bindings, deletions, the ends of pods, the
+fences of commands that were given up. What it brought back counts against a decision only once the log had told of it
+(of a pod that had ended: that it runs again), and a request of a command that had ended before, by a process that slept
+through it all, is not held against anybody.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class Judge:
 
     def _held(self, decision: Decision) -> list[Seen]:
         """Return the pods that hold something, as far as a decision could know."""
-        unknown = self._came_back - decision.bound
+        unknown = self._came_back - decision.holding
         return [
             seen for uid, seen in self._seen.items() if seen.pod.node and not seen.pod.finished and uid not in unknown
         ]
