@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -12,7 +13,7 @@ from events.kinds import POD
 from services.simulator.chaos.apilink import ARRIVED, ApiLink
 from services.simulator.chaos.driving import Task
 from services.simulator.chaos.healing import _told_otherwise
-from services.simulator.chaos.inspecting import Decision, _decision
+from services.simulator.chaos.inspecting import Decision, decision_at
 from services.simulator.chaos.mishaps import RESTORED, UNBOUND, UNDELETED
 from services.simulator.chaos.plan import Plan, Step, draw
 from services.simulator.chaos.playing import Player, play
@@ -96,10 +97,7 @@ def test_a_pod_that_came_back_counts_once_the_log_has_told_of_it() -> None:
     assert seen in judge._held(decision)
     judge._came_back.add(seen.pod.uid)
     assert seen not in judge._held(decision)
-    later = type(decision)(
-        decision.member, decision.group, decision.cards, decision.allocatable, decision.queue, decision.capability,
-        decision.registered, frozenset({seen.pod.uid}),
-    )  # fmt: skip
+    later = replace(decision, holding=frozenset({seen.pod.uid}))
     assert seen in judge._held(later)
 
 
@@ -113,7 +111,7 @@ def test_a_pod_whose_end_was_undone_counts_once_the_log_has_told_that_it_runs_ag
 
     def decided_now() -> Decision:
         world.inspect()
-        return _decision(world.inspector.state.model, decision.group, ended)
+        return decision_at(decision.place, world.inspector.state.model, decision.group, ended)
 
     def counts(now: Decision) -> bool:
         judge.look()

@@ -25,9 +25,10 @@ class Decision:
     holds nothing, until a restore undoes its end.
 
     ``queue`` and ``capability`` are of its gang; ``registered`` are all cards that count in a queue's sum (the shares
-    on others do not, devices/R-13), empty where there is no capability.
+    on others do not, devices/R-13), empty where there is no capability. ``place`` is where on the log it stands.
     """
 
+    place: int
     member: Member
     group: str
     cards: dict[str, CardSpec]
@@ -62,7 +63,7 @@ class Inspector(Fold):
         self.verdicts[f"{type(record.body).__name__}: {verdict.split(',')[0].split(' term')[0][:40]}"] += 1
         if isinstance(record.body, Batch) and verdict.startswith("applied"):
             self._check_base(record, record.body)
-            self._remember(record, record.body)
+            self._remember(position, record, record.body)
         elif isinstance(record.body, Outcome) and verdict == "applied":
             self.outcomes[f"{record.body.verb} {record.body.result}"] += 1
             if record.body.verb == "bind" and record.body.result == "refused":
@@ -115,17 +116,18 @@ class Inspector(Fold):
                 if moved >= batch.base:
                     self.wrong.append(f"7: batch {record.id}: {member.name} was placed though it was overtaken")
 
-    def _remember(self, record: Record, batch: Batch) -> None:
+    def _remember(self, position: int, record: Record, batch: Batch) -> None:
         prefix = decision_prefix(self.model, record.term, batch.batch)
         self.evictions += len(batch.evictions)
         for command in batch.binds:
             for member in command.members:
                 name = f"{prefix}/{member.n}"
                 if name in self.model.commands:
-                    self.decisions[name] = _decision(self.model, command.group, member)
+                    self.decisions[name] = decision_at(position, self.model, command.group, member)
 
 
-def _decision(model: Model, group: str, member: Member) -> Decision:
+def decision_at(place: int, model: Model, group: str, member: Member) -> Decision:
+    """Return what a placement at this place of the log says, and what was known there."""
     view = model.nodes.get(member.node)
     node = view.node if view else None
     of = model.groups.get(group)
@@ -135,7 +137,7 @@ def _decision(model: Model, group: str, member: Member) -> Decision:
     allocatable = dict(node.allocatable or {}) if node else {}
     holding = frozenset(uid for uid, entry in model.pods.items() if entry.pod.node and not entry.pod.finished)
     return Decision(
-        member, group, _cards(model, member.node), allocatable, queue, capability, frozenset(registered), holding
+        place, member, group, _cards(model, member.node), allocatable, queue, capability, frozenset(registered), holding
     )
 
 

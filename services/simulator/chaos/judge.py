@@ -2,7 +2,8 @@
 
 What is held against the services is what they did: a pod is judged when it becomes bound, against everything that is
 bound then, and against what its node was known to have when the decision took its place on the log. A card that shrank
-later, or of which nobody had told yet, is nobody's fault.
+later, or of which nobody had told yet, is nobody's fault. If a card offered more again when a later decision put
+another pod on it, and that Binding was made first, what the later one knew is the limit.
 
 A restore of the API server to an older state undoes what was written since: Bindings, deletions, the ends of pods, the
 fences of commands that were given up. What it brought back counts against a decision only once the log had told of it
@@ -161,9 +162,11 @@ class Judge:
                 part = truth.slice_of(share, card, env)
                 memory += part.memory // env.config.factor if part else share.memory
             who = ", ".join(sorted({seen.pod.key for seen, _ in held}))
+            known = [card, *self._known_later(uuid, decision, [seen for seen, _ in held])]
             for what, used, limit in (
-                ("memory", memory, card.memory), ("cores", sum(share.cores for _, share in held), 100),
-                ("shares", len(held), card.shares),
+                ("memory", memory, max(card.memory for card in known)),
+                ("cores", sum(share.cores for _, share in held), 100),
+                ("shares", len(held), max(card.shares for card in known)),
             ):  # fmt: skip
                 if used > limit:
                     yield f"1: {uuid} on {fresh.pod.node}: {what} {used} of {limit} held by {who}"
@@ -171,6 +174,13 @@ class Judge:
             if len(suffixes) != len(set(suffixes)):
                 yield f"1: {uuid} on {fresh.pod.node}: a slice is held twice, by {who}"
             yield from self._exclusive(fresh, card, [seen for seen, _ in held])
+
+    def _known_later(self, uuid: str, decision: Decision, held: list[Seen]) -> Iterator[CardSpec]:
+        """Yield a card as the decisions after this one knew it that put on it what it holds."""
+        for seen in held:
+            later = self.world.inspector.state.decisions.get(seen.pod.annotations.get(names.DECISION, ""))
+            if later is not None and later.place > decision.place and later.member.uid == seen.pod.uid:
+                yield from (card for of, card in later.cards.items() if of == uuid)
 
     def _exclusive(self, fresh: Seen, card: CardSpec, held: list[Seen]) -> Iterator[str]:
         if card.mode != HAMI_CORE:

@@ -1,0 +1,55 @@
+"""How the simulation judges a card whose registration changes between decisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from services.simulator.chaos.inspecting import Decision
+from services.simulator.chaos.judge import Judge, Seen
+from services.simulator.chaos.plan import Step, draw
+from services.simulator.chaos.playing import Player
+
+
+def two_on_a_card() -> tuple[Judge, Seen, Decision, str, str]:
+    """Return a judge, a pod, its decision, the decision of a pod beside it on a card, and that card."""
+    steps = [*(Step("pod", number) for number in range(7, 11)), *[Step("run all", 1)] * 8]
+    player = Player(draw(2, 1).only(steps))
+    for step in player.plan.steps:
+        player._step(step)
+        player.judge.look()
+    player.world.inspect()
+    decisions = player.world.inspector.state.decisions
+    pods = {seen.pod.uid: seen for seen in player.judge._seen.values() if seen.shares}
+    names = {decision.member.uid: name for name, decision in decisions.items() if decision.member.uid in pods}
+    first, second = [*pods][:2]
+    (card,) = {share.uuid for uid in (first, second) for share in pods[uid].shares}
+    for uid in [*pods][2:]:
+        del player.judge._seen[uid]
+    return player.judge, pods[first], decisions[names[first]], names[second], card
+
+
+def with_shares(decision: Decision, uuid: str, shares: int, place: int) -> Decision:
+    cards = {**decision.cards, uuid: replace(decision.cards[uuid], shares=shares)}
+    return replace(decision, cards=cards, place=place)
+
+
+def breaches(first_shares: int, other_shares: int, other_later: int) -> list[str]:
+    """Two pods hold a card; the decision on the one that is bound last knew the first number of shares."""
+    judge, fresh, decision, other, card = two_on_a_card()
+    decisions = judge.world.inspector.state.decisions
+    decisions[other] = with_shares(decisions[other], card, other_shares, decision.place + other_later)
+    return [*judge._devices(fresh, with_shares(decision, card, first_shares, decision.place))]
+
+
+def test_a_late_binding_is_judged_by_what_a_later_decision_on_its_card_knew() -> None:
+    """One share was registered at the first decision, two at the second, whose Binding was made first."""
+    assert breaches(1, 2, +1) == []
+
+
+def test_a_card_that_is_given_twice_is_a_breach_whichever_binding_is_late() -> None:
+    """The later decision knew of one share as well; or more was known only before the card shrank."""
+    for later in (+1, -1):
+        (text,) = breaches(1, 1, later)
+        assert "shares 2 of 1" in text
+    (text,) = breaches(1, 2, -1)
+    assert "shares 2 of 1" in text
