@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
@@ -67,3 +68,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_slow(item: pytest.Item) -> bool:
     uses = set(getattr(item, "fixturenames", ()))
     return bool(uses & _SLOW_FIXTURES) or item.nodeid.startswith(_SLOW_PLACES)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say where the minutes went: seconds by folder, and by file where a file took more than ten."""
+    spent: dict[str, float] = defaultdict(float)
+    for report in (item for kind in ("passed", "failed", "") for item in terminalreporter.stats.get(kind, ())):
+        path = report.nodeid.partition("::")[0]
+        spent[path] += report.duration
+        spent[path.rpartition("/")[0] + "/"] += report.duration
+    terminalreporter.section("seconds", sep="-")
+    for path, seconds in sorted(spent.items(), key=lambda item: -item[1]):
+        if seconds > 10:
+            terminalreporter.line(f"{seconds:7.0f} {path}")
