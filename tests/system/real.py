@@ -16,7 +16,7 @@ import yaml
 from parts.broker import Broker
 from parts.kube import TOKEN, KubeApiServer
 from parts.postgres import Postgres
-from sqlalchemy import func, select
+from sqlalchemy import select
 from system.lab import PATIENCE_S, OutsideView, insisting, until
 from system.stack import ROOT, Stack
 
@@ -65,7 +65,7 @@ class Run:
         assert bound
         assert max(bound.values()) == 1, f"bound twice: {bound}"
         await self.audited()
-        await self.tables(records)
+        await self.tables()
 
     async def audited(self, *more: str) -> None:
         """The audit passes, and the checkpoints that the binders have signed agree."""
@@ -75,20 +75,31 @@ class Run:
         assert audit.returncode == 0, audit.stdout + audit.stderr
         assert json.loads(audit.stdout)["checkpoints"] > 0
 
-    async def tables(self, records: list[Record]) -> None:
-        """The read models follow to the end of the log and hold every batch."""
+    async def tables(self) -> None:
+        """The read models follow to the end of the log and hold every batch.
+
+        Both are seen in one transaction: a binder that finds the tables written by another makes them anew, which
+        takes a moment after the last takeover.
+        """
         engine = open_database(self.postgres.url())
-        end = (await self.log.bounds())[1]
+        seen: tuple[Any, Any] = None, None
 
-        def followed() -> bool:
-            with engine.connect() as connection:
-                return connection.execute(select(Progress.position)).scalar() == end
+        def there() -> tuple[int, Counter[str]]:
+            with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+                position = connection.execute(select(Progress.position)).scalar() or 0
+                return position, Counter(connection.execute(select(Decision.record_id)).scalars())
 
-        assert await until(lambda: asyncio.to_thread(followed), PATIENCE_S)
-        with engine.connect() as connection:
-            decisions = connection.execute(select(func.count()).select_from(Decision)).scalar()
+        async def whole() -> bool:
+            nonlocal seen
+            position, decisions = await asyncio.to_thread(there)
+            records = await self.records()
+            batches = Counter(record.id for record in records if isinstance(record.body, Batch))
+            seen = (position, len(records)), (decisions - batches, batches - decisions)
+            return position == len(records) and decisions == batches
+
+        held = await until(whole, PATIENCE_S)
         engine.dispose()
-        assert decisions == sum(isinstance(record.body, Batch) for record in records)
+        assert held, f"(read up to, end of the log), (too many, missing): {seen}"
 
 
 @asynccontextmanager

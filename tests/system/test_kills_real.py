@@ -286,7 +286,7 @@ async def test_nothing_is_lost_and_nothing_is_done_twice(
         assert tail.fold.over_given == []
         assert tail.fold.diverged == 0
         await run.audited()
-        await run.tables(await run.records())
+        await run.tables()
     finally:
         await tail.close()
         await log.close()
