@@ -22,6 +22,7 @@ from typing import Any, Final
 from events import canonical, kinds, names
 from events.canonical import Json
 from events.kinds import Kind
+from events.reading import mapping
 
 #: How deep the parts that are kept whole (affinity, selectors) may be nested; the API's own need about 12.
 MAX_DEPTH: Final = 24
@@ -220,7 +221,7 @@ def relevant(kind: Kind, item: Json, scope: Scope = DEFAULT_SCOPE) -> bool:
     Pods of other schedulers only once they are assigned (scheduling/AS-2). ConfigMaps only the configured ones and
     those that hold one of their keys: ``deviceshare.KnownGeometriesCMName`` (devices/P-7) may name another one.
     """
-    meta, spec = _mapping(item.get("metadata")), _mapping(item.get("spec"))
+    meta, spec = mapping(item.get("metadata")), mapping(item.get("spec"))
     if not isinstance(meta.get("name"), str) or not meta["name"]:
         return False
     if kind is kinds.POD:
@@ -235,8 +236,8 @@ def compare_key(kind: Kind, projection: Json) -> bytes:
     """Return the canonical bytes of a projection without what only echoes our own writes or the node agent's."""
     if kind is kinds.POD_GROUP:
         projection = {key: value for key, value in projection.items() if key != "status"}
-    meta = _mapping(projection.get("metadata"))
-    notes = _mapping(meta.get("annotations"))
+    meta = mapping(projection.get("metadata"))
+    notes = mapping(meta.get("annotations"))
     if not _ECHOED_ANNOTATIONS.isdisjoint(notes):
         rest = {key: value for key, value in notes.items() if key not in _ECHOED_ANNOTATIONS}
         meta = {key: value for key, value in meta.items() if key != "annotations"} | (
@@ -255,6 +256,12 @@ def list_digest(uids: Iterable[str]) -> str:
 def version_number(version: str) -> int | None:
     """Return a resourceVersion as a number, or None if it is none (scheduling/F-4a compares numbers only)."""
     return int(version) if version.isascii() and version.isdigit() and len(version) <= 40 else None
+
+
+def newer(version: str, than: str) -> bool:
+    """Compare resourceVersions as numbers (scheduling/F-4a); what is no number is taken as newer."""
+    here, there = version_number(version), version_number(than)
+    return here is None or there is None or here > there
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -300,10 +307,6 @@ def _long_number(value: int) -> str:
     return str(value) if value.bit_length() <= _DECIMAL_BITS_MAX else hex(value)
 
 
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _assigned(spec: Json) -> bool:
     return isinstance(spec.get("nodeName"), str) and bool(spec["nodeName"])
 
@@ -318,7 +321,7 @@ def _replace(item: Json, field: str, value: Json) -> None:
 def _annotations(value: Any) -> Json:
     return {
         key: text
-        for key, text in _mapping(value).items()
+        for key, text in mapping(value).items()
         if isinstance(text, str)
         and key not in _ANNOTATIONS_LEFT_OUT
         and (key in _ANNOTATION_KEYS or key.startswith(_ANNOTATION_PREFIXES))
@@ -330,12 +333,12 @@ def _data_keys(scope: Scope) -> frozenset[str]:
 
 
 def _texts_of(value: Any, keys: frozenset[str]) -> Json:
-    return {key: text for key, text in _mapping(value).items() if key in keys and isinstance(text, str)}
+    return {key: text for key, text in mapping(value).items() if key in keys and isinstance(text, str)}
 
 
 def _trim_pod(kept: Json) -> None:
     """Drop what of a pod means nothing: marks without a node, the work list, defaults, ports that bind no host."""
-    meta, spec = _mapping(kept.get("metadata")), _mapping(kept.get("spec"))
+    meta, spec = mapping(kept.get("metadata")), mapping(kept.get("spec"))
     if isinstance(meta.get("annotations"), dict):
         _replace(meta, "annotations", _pod_annotations(meta["annotations"], _assigned(spec)))
     if spec.get("preemptionPolicy") == _PREEMPTS:

@@ -16,32 +16,13 @@ from typing import Any
 
 from events import names
 from events.canonical import Json
+from events.reading import integer, items, mapping, text, texts
 from scheduling import resources
 from scheduling.resources import Vector
 
 
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _optional(value: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
-
-
-def _items(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _texts(value: Any) -> dict[str, str]:
-    return {key: item for key, item in _mapping(value).items() if isinstance(item, str)}
-
-
-def _integer(value: Any, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def seconds(value: Any) -> int:
@@ -77,17 +58,17 @@ class Meta:
 
 
 def _meta(item: Json, version: str) -> dict[str, Any]:
-    meta = _mapping(item.get("metadata"))
+    meta = mapping(item.get("metadata"))
     return {
-        "name": _text(meta.get("name")),
-        "namespace": _text(meta.get("namespace")),
-        "uid": _text(meta.get("uid")),
-        "version": version or _text(meta.get("resourceVersion")),
+        "name": text(meta.get("name")),
+        "namespace": text(meta.get("namespace")),
+        "uid": text(meta.get("uid")),
+        "version": version or text(meta.get("resourceVersion")),
         "created": seconds(meta.get("creationTimestamp")),
         "deleting": bool(meta.get("deletionTimestamp")),
-        "labels": _texts(meta.get("labels")),
-        "annotations": _texts(meta.get("annotations")),
-        "owners": tuple(_items(meta.get("ownerReferences"))),
+        "labels": texts(meta.get("labels")),
+        "annotations": texts(meta.get("annotations")),
+        "owners": tuple(items(meta.get("ownerReferences"))),
     }
 
 
@@ -124,7 +105,7 @@ class Asks:
             else:
                 peak = resources.maximum(peak, resources.add(beside, asked))
         request = resources.maximum(resources.add(app, beside), peak)
-        overhead = resources.vector(_mapping(self.overhead))
+        overhead = resources.vector(mapping(self.overhead))
         return resources.add(resources.add(request, overhead), {resources.PODS: 1})
 
 
@@ -163,14 +144,14 @@ def _containers(value: Any) -> tuple[Container, ...]:
 
 def _read_containers(value: Any) -> tuple[Container, ...]:
     found = []
-    for item in _items(value):
-        asked = _mapping(item.get("resources"))
+    for item in items(value):
+        asked = mapping(item.get("resources"))
         found.append(
             Container(
-                name=_text(item.get("name")),
-                limits=_mapping(asked.get("limits")),
-                requests=_mapping(asked.get("requests")),
-                ports=tuple(_items(item.get("ports"))),
+                name=text(item.get("name")),
+                limits=mapping(asked.get("limits")),
+                requests=mapping(asked.get("requests")),
+                ports=tuple(items(item.get("ports"))),
                 restartable=item.get("restartPolicy") == "Always",
             )
         )
@@ -216,20 +197,20 @@ class Pod(Meta):
 
 def pod(item: Json, version: str = "") -> Pod:
     """Parse a projected Pod."""
-    spec, status = _mapping(item.get("spec")), _mapping(item.get("status"))
+    spec, status = mapping(item.get("spec")), mapping(item.get("status"))
     priority = spec.get("priority")
     return Pod(
         **_meta(item, version),
-        node=_text(spec.get("nodeName")),
-        phase=_text(status.get("phase")) or "Pending",
-        scheduler=_text(spec.get("schedulerName")),
-        priority=_integer(priority, 0) if priority is not None else None,
-        priority_class=_text(spec.get("priorityClassName")),
-        preemption_policy=_text(spec.get("preemptionPolicy")),
+        node=text(spec.get("nodeName")),
+        phase=text(status.get("phase")) or "Pending",
+        scheduler=text(spec.get("schedulerName")),
+        priority=integer(priority, 0) if priority is not None else None,
+        priority_class=text(spec.get("priorityClassName")),
+        preemption_policy=text(spec.get("preemptionPolicy")),
         containers=_containers(spec.get("containers")),
         init_containers=_containers(spec.get("initContainers")),
-        gates=tuple(_text(gate.get("name")) for gate in _items(spec.get("schedulingGates"))),
-        nominated_node=_text(status.get("nominatedNodeName")),
+        gates=tuple(text(gate.get("name")) for gate in items(spec.get("schedulingGates"))),
+        nominated_node=text(status.get("nominatedNodeName")),
         spec=spec,
     )
 
@@ -252,14 +233,14 @@ class Node(Meta):
 
 def node(item: Json, version: str = "") -> Node:
     """Parse a projected Node."""
-    spec, status = _mapping(item.get("spec")), _mapping(item.get("status"))
+    spec, status = mapping(item.get("spec")), mapping(item.get("status"))
     return Node(
         **_meta(item, version),
         allocatable=_optional(status.get("allocatable")),
-        capacity=_mapping(status.get("capacity")),
+        capacity=mapping(status.get("capacity")),
         unschedulable=spec.get("unschedulable") is True,
-        taints=tuple(_items(spec.get("taints"))),
-        images=tuple(_items(status.get("images"))),
+        taints=tuple(items(spec.get("taints"))),
+        images=tuple(items(status.get("images"))),
     )
 
 
@@ -280,16 +261,16 @@ class PodGroup(Meta):
 
 def pod_group(item: Json, version: str = "") -> PodGroup:
     """Parse a projected PodGroup."""
-    spec, status = _mapping(item.get("spec")), _mapping(item.get("status"))
+    spec, status = mapping(item.get("spec")), mapping(item.get("status"))
     meta = _meta(item, version)
     return PodGroup(
         **meta,
-        min_member=_integer(spec.get("minMember"), 0),
-        min_task_member={role: _integer(count, 0) for role, count in _mapping(spec.get("minTaskMember")).items()},
-        queue=_text(spec.get("queue")) or "default",
-        priority_class=_text(spec.get("priorityClassName")),
+        min_member=integer(spec.get("minMember"), 0),
+        min_task_member={role: integer(count, 0) for role, count in mapping(spec.get("minTaskMember")).items()},
+        queue=text(spec.get("queue")) or "default",
+        priority_class=text(spec.get("priorityClassName")),
         min_resources=_optional(spec.get("minResources")),
-        phase=_text(status.get("phase")),
+        phase=text(status.get("phase")),
         has_status=bool(status),
         automatic=meta["name"].startswith("podgroup-"),
         spec=spec,
@@ -316,17 +297,17 @@ class Queue(Meta):
 
 def queue(item: Json, version: str = "") -> Queue:
     """Parse a projected Queue."""
-    spec, status = _mapping(item.get("spec")), _mapping(item.get("status"))
+    spec, status = mapping(item.get("spec")), mapping(item.get("status"))
     return Queue(
         **_meta(item, version),
         capability=_optional(spec.get("capability")),
         deserved=_optional(spec.get("deserved")),
-        guarantee=_optional(_mapping(spec.get("guarantee")).get("resource")),
-        weight=max(_integer(spec.get("weight"), 1), 1),
+        guarantee=_optional(mapping(spec.get("guarantee")).get("resource")),
+        weight=max(integer(spec.get("weight"), 1), 1),
         reclaimable=spec.get("reclaimable") is not False,
-        priority=_integer(spec.get("priority"), 0),
-        parent=_text(spec.get("parent")),
-        state=_text(status.get("state")),
+        priority=integer(spec.get("priority"), 0),
+        parent=text(spec.get("parent")),
+        state=text(status.get("state")),
     )
 
 
@@ -343,9 +324,9 @@ def priority_class(item: Json, version: str = "") -> PriorityClass:
     """Parse a projected PriorityClass."""
     return PriorityClass(
         **_meta(item, version),
-        value=_integer(item.get("value"), 0),
+        value=integer(item.get("value"), 0),
         global_default=item.get("globalDefault") is True,
-        preemption_policy=_text(item.get("preemptionPolicy")),
+        preemption_policy=text(item.get("preemptionPolicy")),
     )
 
 
@@ -358,7 +339,7 @@ class ConfigMap(Meta):
 
 def config_map(item: Json, version: str = "") -> ConfigMap:
     """Parse a projected ConfigMap."""
-    return ConfigMap(**_meta(item, version), data=_texts(item.get("data")))
+    return ConfigMap(**_meta(item, version), data=texts(item.get("data")))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ from kubernetes_asyncio.client.rest import RESTClientObject
 from adapters.cluster.port import ApiError, ApiUnknown, Page, WatchEvent
 from events.canonical import Json
 from events.kinds import POD, Kind
+from events.reading import mapping
 
 REQUEST_TIMEOUT_S: Final = 30
 CONNECT_TIMEOUT_S: Final = 10
@@ -107,7 +108,7 @@ class KubernetesApi:
         """Return one page of the kind's objects; ``apiVersion`` and ``kind`` of the items are filled in."""
         asked = {"limit": str(limit), "continue": token, "labelSelector": selector, "fieldSelector": fields}
         found = await self._ask("GET", kind.path(namespace), {key: value for key, value in asked.items() if value})
-        meta = _mapping(found.get("metadata"))
+        meta = mapping(found.get("metadata"))
         items = [item for item in found.get("items") or [] if isinstance(item, dict)]
         for item in items:
             item.setdefault("apiVersion", kind.api_version)
@@ -141,7 +142,7 @@ class KubernetesApi:
 
     async def update(self, kind: Kind, item: Json, subresource: str = "") -> Json:
         """Replace an object; its resourceVersion, if it has one, is a precondition."""
-        path = kind.path(_namespace(item), str(_mapping(item.get("metadata")).get("name") or ""), subresource)
+        path = kind.path(_namespace(item), str(mapping(item.get("metadata")).get("name") or ""), subresource)
         return await self._ask("PUT", path, body=item)
 
     async def patch(self, kind: Kind, namespace: str, name: str, merge: Json, subresource: str = "") -> Json:
@@ -261,11 +262,7 @@ def _proxy(url: str) -> str | None:
 
 
 def _namespace(item: Json) -> str:
-    return str(_mapping(item.get("metadata")).get("namespace") or "")
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return str(mapping(item.get("metadata")).get("namespace") or "")
 
 
 async def _json_of(response: aiohttp.ClientResponse) -> Json:
@@ -275,7 +272,7 @@ async def _json_of(response: aiohttp.ClientResponse) -> Json:
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise ApiUnknown(f"{response.method} {response.url.path}: {type(error).__name__}: {error}") from error
     try:
-        found = _mapping(json.loads(content)) if content else {}
+        found = mapping(json.loads(content)) if content else {}
     except (ValueError, RecursionError):
         found = {}
         if response.status < 400:
@@ -336,7 +333,7 @@ def _event(line: bytes) -> WatchEvent | None:
     if not line.strip():
         return None
     try:
-        found = _mapping(json.loads(line))
+        found = mapping(json.loads(line))
     except (ValueError, RecursionError):
         found = {}
     kind, item = found.get("type"), found.get("object")

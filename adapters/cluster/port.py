@@ -6,7 +6,7 @@ and the embedded cluster called directly (simulation).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -87,3 +87,14 @@ class ClusterApi(Protocol):
     async def bind(self, namespace: str, name: str, binding: dict[str, Any]) -> None:
         """Create the pod's Binding: node, annotations, uid and resourceVersion preconditions in its metadata."""
         ...
+
+
+async def pages(api: ClusterApi, kind: Kind, *, namespace: str = "") -> AsyncIterator[Page]:
+    """Yield a list page by page; all are of one version. Raises ApiError, ApiUnknown."""
+    token = ""
+    while True:
+        page = await api.list(kind, namespace=namespace, token=token)
+        yield page
+        token = page.next_token
+        if not token:
+            return

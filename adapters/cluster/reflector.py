@@ -22,12 +22,11 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from adapters.clock import Clock, Waiting
-from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi, WatchEvent, WatchStream
+from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi, WatchEvent, WatchStream, pages
 from events.canonical import Json
 from events.kinds import Kind
 from events.projection import version_number
 
-PAGE: Final = 500
 _FIRST_DELAY_MS: Final = 500
 _LAST_DELAY_MS: Final = 30_000
 #: How long a watch is asked for, and how much later its end may be noticed; a process that slept knows nothing.
@@ -186,16 +185,11 @@ class Reflector:
     async def _list(self, found: list[Delta]) -> None:
         """Fetch all pages, then deliver them: half a list is none."""
         await self._drop_stream()
-        pages, token = [], ""
-        while True:
-            page = await self._api.list(self.kind, limit=PAGE, token=token)
-            pages.append(Listed(page.items))
-            token = page.next_token
-            if not token:
-                break
-        found += pages
-        found.append(ListEnd(page.version, went_back=_older(page.version, self._reached)))
-        self._version = self._reached = page.version
+        listed = [page async for page in pages(self._api, self.kind)]
+        version = listed[-1].version
+        found += [Listed(page.items) for page in listed]
+        found.append(ListEnd(version, went_back=_older(version, self._reached)))
+        self._version = self._reached = version
 
     async def _open(self) -> bool:
         """Open the watch; False if the server turns out to be older than what it is to be watched from."""

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from adapters.cluster.port import ApiError, ClusterApi
+from adapters.cluster.port import ApiError, ClusterApi, pages
 from adapters.log.follower import Follower
 from adapters.log.port import Log
 from events import names
@@ -27,6 +27,7 @@ from events.kinds import OBSERVED_KINDS, POD, Kind
 from events.projection import Scope, compare_key, project, relevant
 from events.records import Batch, Genesis, Member, Observed, Opened, Outcome, Record
 from scheduling.state.fold import APPLIED, Fold
+from scheduling.state.observing import names_in
 
 #: How often the two are compared at most, and how long the log is waited for in between.
 LOOKS: Final = 10
@@ -132,7 +133,7 @@ def _scope(config: Json) -> Scope:
         for found in (config.get("scheduler_config"), config.get("device_config"))
         if isinstance(found, dict)
     )
-    return Scope(tuple(config.get("scheduler_names") or usual.scheduler_names), maps or usual.config_maps)
+    return Scope(names_in(config), maps or usual.config_maps)
 
 
 async def _look(api: ClusterApi, told: _Told, *, whole: bool) -> DriftReport:
@@ -153,14 +154,9 @@ async def _look(api: ClusterApi, told: _Told, *, whole: bool) -> DriftReport:
 async def _there(api: ClusterApi, kind: Kind, scope: Scope) -> dict[str, Json]:
     """Return the objects of a kind that are observed; a kind that the server does not have, has none."""
     items: list[Json] = []
-    token = ""
     try:
-        while True:
-            page = await api.list(kind, token=token)
+        async for page in pages(api, kind):
             items += page.items
-            token = page.next_token
-            if not token:
-                break
     except ApiError as error:
         if error.status != 404:
             raise

@@ -9,23 +9,18 @@ from typing import Any
 from events import names
 from events.canonical import Json
 from events.kinds import QUEUE, VOLCANO_JOB
+from events.reading import items, mapping, name_of, spec, text, whole
 from scheduling.admission.lookup import (
     DEFAULT,
     ROOT,
     Lister,
     children_of,
     denied,
-    items,
-    mapping,
     missing,
-    name_of,
     queue_named,
     section,
-    spec,
     state_of,
-    text,
     topology_problem,
-    whole,
 )
 from scheduling.admission.policies import problem_of_policies
 

@@ -1,4 +1,4 @@
-"""What the admission modules share: defensive reading, and looking things up in the cluster."""
+"""What the admission modules share: looking things up in the cluster, and what they refuse."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from events.canonical import Json
 from events.kinds import NAMESPACE, QUEUE, Kind
+from events.reading import mapping, meta, name_of, spec, status, text
 
 ROOT, DEFAULT = "root", "default"
 
@@ -16,38 +17,6 @@ class Lister(Protocol):
     def get(self, kind: Kind, namespace: str, name: str) -> Json | None: ...
 
     def items(self, kind: Kind, namespace: str = "") -> list[Json]: ...
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def items(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def meta(item: Json | None) -> dict[str, Any]:
-    return mapping(mapping(item).get("metadata"))
-
-
-def spec(item: Json | None) -> dict[str, Any]:
-    return mapping(mapping(item).get("spec"))
-
-
-def status(item: Json | None) -> dict[str, Any]:
-    return mapping(mapping(item).get("status"))
-
-
-def name_of(item: Json | None) -> str:
-    return text(meta(item).get("name"))
 
 
 def notes_of(item: Json | None) -> dict[str, Any]:

@@ -5,21 +5,17 @@ from __future__ import annotations
 from events import names
 from events.canonical import Json
 from events.kinds import POD_GROUP, QUEUE
+from events.reading import items, meta, spec, text, whole
 from scheduling.admission.lookup import (
     DEFAULT,
     Lister,
     denied,
-    items,
-    meta,
     missing,
     namespace_queue,
     queue_named,
     section,
-    spec,
     state_of,
-    text,
     topology_problem,
-    whole,
 )
 
 

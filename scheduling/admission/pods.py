@@ -7,7 +7,8 @@ from typing import Any
 from events import names
 from events.canonical import Json
 from events.kinds import POD
-from scheduling.admission.lookup import Lister, denied, notes_of, spec
+from events.reading import spec
+from scheduling.admission.lookup import Lister, denied, notes_of
 
 _BUDGETS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 

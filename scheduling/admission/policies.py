@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scheduling.admission.lookup import items, text, whole
+from events.reading import items, text, whole
 
 EVENTS = ("*", "PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "JobUpdated", "Unknown")
 ACTIONS = (

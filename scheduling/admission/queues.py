@@ -8,6 +8,7 @@ from typing import Any
 
 from events.canonical import Json
 from events.kinds import QUEUE
+from events.reading import mapping, name_of, spec, status, text, whole
 from scheduling import quantity
 from scheduling.admission.lookup import (
     DEFAULT,
@@ -15,17 +16,11 @@ from scheduling.admission.lookup import (
     Lister,
     children_of,
     denied,
-    mapping,
     missing,
-    name_of,
     parent_of,
     queue_named,
     section,
-    spec,
     state_of,
-    status,
-    text,
-    whole,
 )
 from scheduling.resources import ordered
 

@@ -15,6 +15,7 @@ from typing import Any
 from events import canonical, names
 from events.canonical import Json
 from events.kinds import CONFIG_MAP, NODE, OBSERVED_KINDS, POD, POD_GROUP, PRIORITY_CLASS, QUEUE
+from events.projection import newer
 from events.records import Deleted, GroupBook, ListChunk, ListEnd, Observed, spelled
 from scheduling import objects
 from scheduling.state.configuring import device_env, scheduler_config_changed
@@ -115,7 +116,7 @@ class Observing:
         if not body.listed:
             if uid in self._gone:
                 return f"void: {body.kind} {key} with uid {uid} was deleted before"
-            if old and old.uid == uid and old.term == term and not _newer(body.version, old.version):
+            if old and old.uid == uid and old.term == term and not newer(body.version, old.version):
                 return f"void: version {body.version} of {body.kind} {key} is not newer than {old.version}"
         self._gone.discard(uid)
         if old and old.uid != uid:
@@ -218,7 +219,7 @@ class Observing:
             entry.book = entry.book.model_copy(update={"reason": "", "message": "", "cause": "", "nominated_node": ""})
             return
         entry.lost = False
-        if entry.placement and entry.applied_version and (listed or _newer(pod.version, entry.applied_version)):
+        if entry.placement and entry.applied_version and (listed or newer(pod.version, entry.applied_version)):
             entry.placement, entry.placement_id, entry.applied_version = None, "", ""
 
     def _settle_eviction(self, entry: PodEntry, pod: objects.Pod, listed: bool) -> None:
@@ -350,13 +351,6 @@ def content_of(kind: str, item: Json) -> bytes:
 
 def _uid_of(command: Any) -> str:
     return str((command.bind or command.evict).uid)
-
-
-def _newer(version: str, than: str) -> bool:
-    """Compare resource versions as numbers (F-4a); what is no number is taken as newer."""
-    if version.isascii() and version.isdigit() and than.isascii() and than.isdigit():
-        return int(version) > int(than)
-    return True
 
 
 def _relevant(kind: str, item: Json) -> Json:

@@ -155,7 +155,7 @@ class Binder:
     async def _in_order(self, commands: Sequence[Command]) -> bool:
         done, held = False, set[str]()
         for command in commands:
-            node = command.bind.node if command.bind and command.bind.take_lock else ""
+            node = _locks(command)
             if node and node in held:
                 continue
             answer = await self._one(command)
@@ -168,8 +168,8 @@ class Binder:
         lanes: dict[str, list[Command]] = {}
         lane_of: dict[str, str] = {}
         for command in commands:
-            locks = command.bind.node if command.bind and command.bind.take_lock else ""
-            lanes.setdefault(lane_of.setdefault(_uid(command), locks or _uid(command)), []).append(command)
+            uid = _uid(command)
+            lanes.setdefault(lane_of.setdefault(uid, _locks(command) or uid), []).append(command)
         results = await asyncio.gather(*map(self._in_order, lanes.values()), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
@@ -242,6 +242,11 @@ class Binder:
         if group is not None:
             of = group.group
             self.recorder.emit(Subject(POD_GROUP, of.namespace, of.name, of.uid), "Normal", "Evict", reason)
+
+
+def _locks(command: Command) -> str:
+    """Return the node whose lock the command needs, empty if it needs none."""
+    return command.bind.node if command.bind and command.bind.take_lock else ""
 
 
 def _uid(command: Command) -> str:

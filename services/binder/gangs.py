@@ -17,7 +17,7 @@ from scheduling.config.model import SchedulerConfig
 from scheduling.devices import record, register
 from scheduling.objects import Node
 from scheduling.resources import is_best_effort
-from scheduling.state.model import Command, Model, PodEntry
+from scheduling.state.model import Command, GroupEntry, Model, PodEntry
 from scheduling.status import READY, TaskStatus
 
 
@@ -92,19 +92,10 @@ class Gangs:
             entry = self._model.groups.get(group)
             minimum = entry.group.min_member if entry is not None else 0
             bound = _bound(members)
-            changed = "" if bound else self._changed(group, members)
+            changed = "" if bound else _changed(group, entry, members)
             lost = [] if bound or changed else list(self._lost_places(group))
             self._found[group] = _Found(bound, minimum, changed, lost)
         return self._found[group]
-
-    def _changed(self, group: str, members: Sequence[PodEntry]) -> str:
-        """Say what became of the PodGroup or its members."""
-        entry = self._model.groups.get(group)
-        if entry is None:
-            return f"PodGroup {group} does not exist any more"
-        minimum = entry.group.min_member
-        left = sum(_counts(member) for member in members)
-        return f"PodGroup {group} has {left} of {minimum} members left" if left < minimum else ""
 
     def _lost_places(self, group: str) -> Iterator[tuple[str, str]]:
         """Yield the commands of the block whose pod cannot be bound where it was placed, and why."""
@@ -129,6 +120,15 @@ class Gangs:
         view = self._model.nodes.get(member.node)
         node = view.node if view else None
         return node if node is not None and node.uid == (member.node_uid or node.uid) else None
+
+
+def _changed(group: str, entry: GroupEntry | None, members: Sequence[PodEntry]) -> str:
+    """Say what became of the PodGroup or its members."""
+    if entry is None:
+        return f"PodGroup {group} does not exist any more"
+    minimum = entry.group.min_member
+    left = sum(_counts(member) for member in members)
+    return f"PodGroup {group} has {left} of {minimum} members left" if left < minimum else ""
 
 
 def lost_cards(registered: str, allocation: str) -> list[str]:

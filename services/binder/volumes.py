@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from adapters.clock import Clock
 from adapters.cluster.port import ClusterApi
 from events.canonical import Json
 from events.kinds import PERSISTENT_VOLUME_CLAIM
+from events.reading import mapping
 from events.records import Member
 from scheduling.objects import Pod
 from scheduling.state.model import Command, Model
@@ -62,7 +63,7 @@ class Volumes:
     async def _choose(self, claim: Json, node: str, chosen: str | None) -> bool:
         """Set or take back the choice of a node; True if something had to be written."""
         meta = claim["metadata"]
-        present = _mapping(meta.get("annotations")).get(SELECTED_NODE)
+        present = mapping(meta.get("annotations")).get(SELECTED_NODE)
         if present == chosen or (chosen is None and present != node):
             return False
         merge = {
@@ -80,16 +81,12 @@ def claims_of(pod: Pod) -> Iterator[str]:
     """Yield the names of the claims that a pod uses."""
     volumes = pod.spec.get("volumes")
     for volume in volumes if isinstance(volumes, list) else ():
-        claim = _mapping(_mapping(volume).get("persistentVolumeClaim")).get("claimName")
+        claim = mapping(mapping(volume).get("persistentVolumeClaim")).get("claimName")
         if isinstance(claim, str) and claim:
             yield claim
-        elif isinstance(_mapping(volume).get("ephemeral"), dict):
+        elif isinstance(mapping(volume).get("ephemeral"), dict):
             yield f"{pod.name}-{volume.get('name')}"
 
 
 def _bound(claim: Json) -> bool:
-    return bool(_mapping(claim.get("spec")).get("volumeName"))
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return bool(mapping(claim.get("spec")).get("volumeName"))

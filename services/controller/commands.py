@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from adapters.cluster.mirror import version_of
 from events.canonical import Json
 from events.kinds import COMMAND, QUEUE, VOLCANO_JOB, Kind
+from events.reading import deleting, mapping, meta, name_of, namespace_of, text, uid_of
 from scheduling.objects import seconds
 from services.controller import queues
 from services.controller.actions import Action, Delete, Emit
 from services.controller.jobs import policies
 from services.controller.jobs.policies import Request
-from services.controller.objects import Ref, deleting, mapping, meta, name_of, namespace_of, ref_of, text, uid_of
+from services.controller.objects import Ref, ref_of
 from services.controller.world import World
 
 #: What a command may ask for. The restarts of single tasks need to know which, and a command cannot say.

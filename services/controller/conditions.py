@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from events.canonical import Json
 from events.kinds import POD
+from events.reading import items, meta, status, text, uid_of
 from services.controller.actions import Action, Emit, Patch
-from services.controller.objects import items, meta, ref_of, status, text, uid_of
+from services.controller.objects import ref_of
 
 
 def pod_unschedulable(pod: Json, message: str) -> list[Action]:

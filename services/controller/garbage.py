@@ -15,8 +15,9 @@ from typing import Final
 
 from events.canonical import Json
 from events.kinds import POD, POD_GROUP, VOLCANO_JOB, Kind, kind_of
+from events.reading import deleting, items, meta, text, uid_of
 from services.controller.actions import Action, Delete
-from services.controller.objects import Ref, deleting, items, meta, text, uid_of
+from services.controller.objects import Ref
 from services.controller.world import World
 
 #: What our controllers make for a pod, and for a job.

@@ -35,6 +35,7 @@ from events.kinds import (
     VOLCANO_JOB,
     Kind,
 )
+from events.reading import spec, uid_of
 from services.controller import commands, garbage, podgroups, queues
 from services.controller.actions import Action, Emit, Later
 from services.controller.execute import Executor, Outcome
@@ -43,7 +44,7 @@ from services.controller.jobs.plugins import KeyMaker
 from services.controller.jobs.policies import Request
 from services.controller.jobs.reconcile import reconcile as reconcile_job
 from services.controller.jobs.reconcile import worth_a_look
-from services.controller.objects import Ref, ref_of, spec, uid_of
+from services.controller.objects import Ref, ref_of
 from services.controller.observing import Nobody, Observer, observe
 from services.controller.recorder import Recorder
 from services.controller.routes import ORDER, Key, Switches, routes

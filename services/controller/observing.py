@@ -13,8 +13,9 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 from adapters.cluster.mirror import Change
 from events.canonical import Json
 from events.kinds import POD, VOLCANO_JOB
+from events.reading import mapping, meta, name_of, spec, status, text
 from scheduling.objects import seconds
-from services.controller.objects import controller_of, mapping, meta, name_of, spec, status, text
+from services.controller.objects import controller_of
 from services.controller.world import World
 
 _MILLISECONDS = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000)

@@ -12,30 +12,24 @@ from collections.abc import Collection, Sequence
 from events import names
 from events.canonical import Json
 from events.kinds import BATCH_JOB, DAEMON_SET, NAMESPACE, POD, POD_GROUP, REPLICA_SET, STATEFUL_SET, Kind
-from services.controller import usage
-from services.controller.actions import Action, Create, Delete, Patch
-from services.controller.conditions import pod_unschedulable
-from services.controller.objects import (
-    Ref,
-    controller_of,
-    count_in,
+from events.reading import (
     deleting,
     integer,
     items,
-    labels,
     mapping,
     meta,
     name_of,
     namespace_of,
-    notes_of,
-    owner_reference,
     phase_of,
-    ref_of,
     spec,
     status,
     text,
     uid_of,
 )
+from services.controller import usage
+from services.controller.actions import Action, Create, Delete, Patch
+from services.controller.conditions import pod_unschedulable
+from services.controller.objects import Ref, controller_of, count_in, labels, lacking, notes_of, owner_reference, ref_of
 from services.controller.world import World
 
 #: The owners whose annotations are inherited (AS-5), and those whose scaling matters (AS-7).
@@ -102,10 +96,9 @@ def _align(group: Json, wanted: Json) -> list[Action]:
     changed = {key: value for key, value in wanted["spec"].items() if spec(group).get(key) != value}
     if changed:
         merge["spec"] = changed
-    for part, now in (("labels", labels(group)), ("annotations", notes_of(group))):
-        missing = {key: value for key, value in mapping(meta(wanted).get(part)).items() if now.get(key) != value}
-        if missing:
-            merge.setdefault("metadata", {})[part] = missing
+    missing = lacking(group, wanted)
+    if missing:
+        merge["metadata"] = missing
     return [Patch(ref_of(POD_GROUP, group), merge, uid=uid_of(group))] if merge else []
 
 

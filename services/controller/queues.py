@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from events.canonical import Json
 from events.kinds import QUEUE
+from events.reading import deleting, meta, name_of, spec, status, text, uid_of
 from services.controller.actions import Action, Create, Emit, Patch
-from services.controller.objects import Ref, deleting, meta, name_of, notes_of, ref_of, spec, status, text, uid_of
+from services.controller.objects import Ref, notes_of, ref_of
 from services.controller.world import World, parent_of
 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from adapters.cluster.port import ApiError, ClusterApi
 from events.canonical import Json
 from events.kinds import EVENT
+from events.reading import integer
 from services.controller.actions import Emit
-from services.controller.objects import integer
 
 _MESSAGE_MAX = 1024  # what the API server takes
 

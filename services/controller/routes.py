@@ -9,19 +9,9 @@ from typing import Literal, TypeAlias
 from adapters.cluster.mirror import Change
 from events.canonical import Json
 from events.kinds import COMMAND, POD, POD_GROUP, QUEUE, VOLCANO_JOB, Kind
+from events.reading import deleting, items, mapping, meta, namespace_of, text, uid_of
 from services.controller import commands, podgroups, queues
-from services.controller.objects import (
-    Ref,
-    controller_of,
-    deleting,
-    items,
-    mapping,
-    meta,
-    namespace_of,
-    ref_of,
-    text,
-    uid_of,
-)
+from services.controller.objects import Ref, controller_of, ref_of
 from services.controller.world import World, parent_of, queue_of
 
 Controller = Literal["command", "queue", "job", "workload", "podgroup", "garbage"]

@@ -12,8 +12,8 @@ from fractions import Fraction
 from math import ceil
 from typing import Any, TypeAlias
 
+from events.reading import items, mapping
 from scheduling import quantity
-from services.controller.objects import items, mapping
 
 Amounts: TypeAlias = dict[str, Fraction]
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 import structlog
 from aiohttp import web
 
-from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
+from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi, pages
 from events.canonical import Json
 from events.kinds import Kind
 from scheduling.admission import KINDS, Denied, complete_and_judge
@@ -71,13 +71,8 @@ class _Known:
         """Ask the API server. Raises ApiUnknown; ApiError for anything but 404."""
         if not wanted.name:
             found: list[Json] = []
-            token = ""
-            while True:
-                page = await api.list(wanted.kind, namespace=wanted.namespace, token=token)
+            async for page in pages(api, wanted.kind, namespace=wanted.namespace):
                 found += page.items
-                token = page.next_token
-                if not token:
-                    break
             self.lists[wanted.kind.name, wanted.namespace] = found
             return
         key = (wanted.kind.name, wanted.namespace, wanted.name)

@@ -12,21 +12,9 @@ from typing import Any
 from adapters.cluster.mirror import Change
 from events.canonical import Json
 from events.kinds import POD, POD_GROUP, QUEUE, VOLCANO_JOB, Kind
+from events.reading import items, mapping, meta, name_of, namespace_of, phase_of, spec, text, uid_of
 from services.controller.jobs.roster import Roster
-from services.controller.objects import (
-    Ref,
-    controller_of,
-    items,
-    mapping,
-    meta,
-    name_of,
-    namespace_of,
-    phase_of,
-    ref_of,
-    spec,
-    text,
-    uid_of,
-)
+from services.controller.objects import Ref, controller_of, ref_of
 
 
 class World:

@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from events.canonical import Json
 from events.kinds import POD, Kind, kind_of
-from events.projection import compare_key, version_number
+from events.projection import compare_key, newer
 from events.records import Body, Deleted, Genesis, ListChunk, ListEnd, Observed, Opened, Outcome, Record
 from scheduling.state.lists import Lists
 from scheduling.state.model import Model, Term
@@ -230,12 +230,6 @@ def _key_in(projection: Json) -> str:
 
 def _uid_in(projection: Json) -> str:
     return str(projection.get("metadata", {}).get("uid", ""))
-
-
-def newer(version: str, than: str | None) -> bool:
-    """Compare resource versions as numbers (scheduling/F-4a); what is no number is taken as newer."""
-    here, there = version_number(version), version_number(than or "")
-    return here is None or there is None or here > there
 
 
 def digest_of(kind: Kind, projection: Json) -> bytes:

@@ -14,8 +14,8 @@ from adapters.cluster.reflector import Bookmark, Delta, Gone, Listed, ListEnd, U
 from events import records
 from events.canonical import Json
 from events.kinds import Kind
-from events.projection import Scope, list_digest, project, relevant
-from services.watcher.memory import UNKNOWN, Known, Memory, digest_of, key_of, newer
+from events.projection import Scope, list_digest, newer, project, relevant
+from services.watcher.memory import UNKNOWN, Known, Memory, digest_of, key_of
 
 #: A record and its subject.
 Addressed = tuple[str, records.Body]
@@ -85,7 +85,7 @@ class View:
 
     def _upsert(self, item: Json, memory: Memory, term: int) -> list[Addressed]:
         uid, version = _uid(item), _version(item)
-        if uid in self._gone or not newer(version, self._seen.get(uid)):
+        if uid in self._gone or not newer(version, self._seen.get(uid, "")):
             return []
         self._seen[uid] = version
         known = memory.of(self._kind).get(_key(item))

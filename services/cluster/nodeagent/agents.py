@@ -20,19 +20,10 @@ from adapters.cluster.reflector import Reflector
 from events import names
 from events.canonical import Json
 from events.kinds import CONFIG_MAP, NODE, POD
+from events.reading import deleting, items, mapping, meta, phase_of, status, text
 from services.cluster.nodeagent import kubelet, plugin
 from services.cluster.nodeagent.environment import AgentConfig, agent_config, environment
-from services.cluster.nodeagent.reading import (
-    deleting,
-    items,
-    mapping,
-    meta,
-    node_of,
-    note,
-    phase_of,
-    status,
-    text,
-)
+from services.cluster.nodeagent.reading import node_of, note
 
 _CONFIG_NAMESPACES = (names.DEVICE_CONFIG[0], "volcano-system")  # C-27: the agent also looks in the second
 _ROUNDS_MAX = 1_000

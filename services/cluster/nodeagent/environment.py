@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from events import names
 from events.canonical import Json
+from events.reading import items, mapping, meta, spec, text
 from scheduling import quantity
 from scheduling.config.plain import Unreadable, load
 from scheduling.devices import record
 from scheduling.devices.config import parse_device_config
 from scheduling.devices.register import read_legacy
 from scheduling.objects import node as parse_node
-from services.cluster.nodeagent.reading import items, mapping, meta, note, spec, text
+from services.cluster.nodeagent.reading import note
 
 _NAMESPACE = uuid.UUID("4c1e5b1d-3c0f-5f43-8a52-6f5f3b1ac0de")
 

@@ -7,7 +7,7 @@ import uuid
 from datetime import UTC, datetime
 
 from events.canonical import Json
-from services.cluster.nodeagent.reading import items, mapping, meta, spec, status, text
+from events.reading import items, mapping, meta, spec, status, text
 
 #: The conditions of a pod that runs, in the order in which they come true.
 _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")

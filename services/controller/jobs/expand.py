@@ -7,9 +7,10 @@ import copy
 from events import names
 from events.canonical import Json
 from events.kinds import POD, POD_GROUP, PRIORITY_CLASS, VOLCANO_JOB
+from events.reading import integer, mapping, meta, spec, texts
 from services.controller import usage
 from services.controller.jobs.model import Task, VolcanoJob, pod_name
-from services.controller.objects import integer, mapping, meta, owner_reference, spec, texts
+from services.controller.objects import owner_reference
 from services.controller.world import World
 
 JOB_NAME = "volcano.sh/job-name"

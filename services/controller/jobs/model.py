@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from events.canonical import Json
-from services.controller.objects import items, mapping, meta, optional_integer, spec, status, text, texts
+from events.reading import items, mapping, meta, spec, status, text, texts, whole
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
 _DURATION_LONGEST = 32  # characters
@@ -106,11 +106,11 @@ class VolcanoJob:
 
     @property
     def version(self) -> int:
-        return optional_integer(self.now.get("version")) or 0
+        return whole(self.now.get("version")) or 0
 
     @property
     def retries(self) -> int:
-        return optional_integer(self.now.get("retryCount")) or 0
+        return whole(self.now.get("retryCount")) or 0
 
     @property
     def replicas(self) -> int:
@@ -143,7 +143,7 @@ def read(item: Json, scheduler: str) -> VolcanoJob:
     """Read a VolcanoJob. ``scheduler`` stands in where it names none."""
     about, wanted = meta(item), spec(item)
     tasks = tuple(_task(index, task) for index, task in enumerate(items(wanted.get("tasks"))))
-    min_available = optional_integer(wanted.get("minAvailable")) or sum(task.min_available for task in tasks)
+    min_available = whole(wanted.get("minAvailable")) or sum(task.min_available for task in tasks)
     return VolcanoJob(
         item=item,
         name=text(about.get("name")),
@@ -151,8 +151,8 @@ def read(item: Json, scheduler: str) -> VolcanoJob:
         uid=text(about.get("uid")),
         tasks=tasks,
         min_available=min_available,
-        min_success=optional_integer(wanted.get("minSuccess")),
-        max_retry=optional_integer(wanted.get("maxRetry")) or 3,
+        min_success=whole(wanted.get("minSuccess")),
+        max_retry=whole(wanted.get("maxRetry")) or 3,
         queue=text(wanted.get("queue")) or "default",
         scheduler=text(wanted.get("schedulerName")) or scheduler,
         priority_class=text(wanted.get("priorityClassName")),
@@ -162,7 +162,7 @@ def read(item: Json, scheduler: str) -> VolcanoJob:
         topology=mapping(wanted.get("networkTopology")),
         labels=texts(about.get("labels")),
         annotations=texts(about.get("annotations")),
-        ttl_s=optional_integer(wanted.get("ttlSecondsAfterFinished")),
+        ttl_s=whole(wanted.get("ttlSecondsAfterFinished")),
         now=status(item),
     )
 
@@ -172,10 +172,10 @@ def _arguments(value: Any) -> tuple[str, ...]:
 
 
 def _task(index: int, task: Json) -> Task:
-    asked = optional_integer(task.get("replicas"))
+    asked = whole(task.get("replicas"))
     replicas = 1 if asked is None else max(asked, 0)
     partition = _partition(task.get("partitionPolicy"))
-    least = optional_integer(task.get("minAvailable"))
+    least = whole(task.get("minAvailable"))
     if least is None:
         least = partition.minimum * partition.size if partition is not None and partition.minimum else replicas
     depends = mapping(task.get("dependsOn"))
@@ -187,7 +187,7 @@ def _task(index: int, task: Json) -> Task:
         policies=_policies(task.get("policies")),
         depends_on=_arguments(depends.get("name")),
         depends_on_any=depends.get("iteration") == "any",
-        max_retry=optional_integer(task.get("maxRetry")) or 3,
+        max_retry=whole(task.get("maxRetry")) or 3,
         topology_policy=text(task.get("topologyPolicy")),
         partition=partition,
     )
@@ -195,10 +195,10 @@ def _task(index: int, task: Json) -> Task:
 
 def _partition(value: Any) -> Partition | None:
     policy = mapping(value)
-    size = optional_integer(policy.get("partitionSize")) or 0
+    size = whole(policy.get("partitionSize")) or 0
     if size <= 0:
         return None
-    return Partition(size, optional_integer(policy.get("minPartitions")) or 0, mapping(policy.get("networkTopology")))
+    return Partition(size, whole(policy.get("minPartitions")) or 0, mapping(policy.get("networkTopology")))
 
 
 def _policies(value: Any) -> tuple[Policy, ...]:
@@ -207,6 +207,6 @@ def _policies(value: Any) -> tuple[Policy, ...]:
         events = list(_arguments(policy.get("events")))
         if text(policy.get("event")):
             events.append(policy["event"])
-        action, code = text(policy.get("action")), optional_integer(policy.get("exitCode"))
+        action, code = text(policy.get("action")), whole(policy.get("exitCode"))
         found.append(Policy(action, tuple(events), code, duration_ms(policy.get("timeout"))))
     return tuple(found)

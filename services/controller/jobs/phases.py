@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 from events import names
 from events.canonical import Json
+from events.reading import name_of
 from services.controller.jobs.expand import JOB_VERSION, PARTITION
 from services.controller.jobs.model import FINISHED, VolcanoJob
 from services.controller.jobs.policies import TARGETED, Request
 from services.controller.jobs.roster import Counts, Roster
-from services.controller.objects import count_in, labels, name_of, notes_of
+from services.controller.objects import count_in, labels, notes_of
 
 #: Where an action leads from Pending and Running.
 _LEADS = {

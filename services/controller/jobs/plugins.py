@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 from events.canonical import Json
 from events.kinds import CONFIG_MAP, NETWORK_POLICY, SECRET, SERVICE, VOLCANO_JOB, Kind
+from events.reading import items, mapping, spec, text
 from services.controller.actions import Action, Create, Emit, Patch
 from services.controller.jobs.expand import JOB_NAME, NAMESPACE_LABEL
 from services.controller.jobs.model import Task, VolcanoJob, pod_name
-from services.controller.objects import Ref, items, mapping, owner_reference, spec, text
+from services.controller.objects import Ref, owner_reference
 
 KNOWN = ("env", "svc", "ssh")
 _HOSTS_PATH = "/etc/volcano"

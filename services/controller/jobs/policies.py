@@ -14,28 +14,24 @@ from adapters.cluster.mirror import Change
 from events import names
 from events.canonical import Json
 from events.kinds import POD, POD_GROUP, VOLCANO_JOB
-from services.controller.jobs.expand import JOB_NAME, JOB_VERSION, PARTITION
-from services.controller.jobs.model import Policy, Task, VolcanoJob
-from services.controller.jobs.roster import restarts_of
-from services.controller.objects import (
-    Ref,
-    controller_of,
-    count_in,
+from events.reading import (
     deleting,
     integer,
     items,
-    labels,
     mapping,
     name_of,
     namespace_of,
-    notes_of,
-    optional_integer,
     phase_of,
     spec,
     status,
     text,
     uid_of,
+    whole,
 )
+from services.controller.jobs.expand import JOB_NAME, JOB_VERSION, PARTITION
+from services.controller.jobs.model import Policy, Task, VolcanoJob
+from services.controller.jobs.roster import restarts_of
+from services.controller.objects import Ref, controller_of, count_in, labels, notes_of
 from services.controller.world import World
 
 SYNC = "SyncJob"
@@ -144,7 +140,7 @@ def _restarts_exhausted(world: World, pod: Json, request: Request) -> bool:
     task = _task_spec(world, request)
     if task is None:
         return False
-    limit = optional_integer(task.get("maxRetry")) or 3
+    limit = whole(task.get("maxRetry")) or 3
     if limit < 0:
         return False
     return world.roster(namespace_of(pod), request.job_uid).restarts(request.task) > limit

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from events.canonical import Json
 from events.kinds import POD, POD_GROUP, VOLCANO_JOB, Kind
+from events.reading import deleting, items, mapping, meta, name_of, phase_of, spec, status, text, uid_of
 from scheduling.objects import seconds
 from services.controller.actions import Action, Create, Delete, Emit, Forget, Later, Patch
 from services.controller.jobs import expand, phases, plugins, policies, volumes
@@ -17,22 +18,7 @@ from services.controller.jobs import status as job_status
 from services.controller.jobs.model import FINISHED, Task, VolcanoJob, duration_text, pod_name, read
 from services.controller.jobs.policies import SYNC, Decision, Request
 from services.controller.jobs.roster import Counts, Roster
-from services.controller.objects import (
-    Ref,
-    deleting,
-    items,
-    labels,
-    mapping,
-    meta,
-    name_of,
-    notes_of,
-    phase_of,
-    ref_of,
-    spec,
-    status,
-    text,
-    uid_of,
-)
+from services.controller.objects import Ref, lacking, ref_of
 from services.controller.podgroups import group_phase
 from services.controller.world import World
 
@@ -167,10 +153,9 @@ def _out_of_line(group: Json, wanted: Json) -> Json:
     changed = job_status.difference({key: spec(group).get(key) for key in content}, content)
     if changed:
         merge["spec"] = changed
-    for part, now in (("labels", labels(group)), ("annotations", notes_of(group))):
-        missing = {key: value for key, value in mapping(meta(wanted).get(part)).items() if now.get(key) != value}
-        if missing:
-            merge.setdefault("metadata", {})[part] = missing
+    missing = lacking(group, wanted)
+    if missing:
+        merge["metadata"] = missing
     return merge
 
 

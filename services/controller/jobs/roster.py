@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from events import names
 from events.canonical import Json
-from services.controller.objects import deleting, integer, items, name_of, notes_of, phase_of, status
+from events.reading import deleting, integer, items, name_of, phase_of, status
+from services.controller.objects import notes_of
 
 _COUNTED = ("Pending", "Running", "Succeeded", "Failed")
 _ENDED = ("Succeeded", "Failed")

@@ -6,10 +6,10 @@ import copy
 from datetime import UTC, datetime
 
 from events.canonical import Json
+from events.reading import items, mapping, meta
 from scheduling.objects import seconds
 from services.controller.jobs.model import FINISHED, VolcanoJob, duration_text
 from services.controller.jobs.roster import Counts
-from services.controller.objects import items, mapping, meta
 
 
 def timestamp(time_ms: int) -> str:

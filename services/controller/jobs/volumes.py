@@ -6,9 +6,10 @@ import copy
 
 from events.canonical import Json
 from events.kinds import PERSISTENT_VOLUME_CLAIM, VOLCANO_JOB
+from events.reading import items, mapping, text
 from services.controller.actions import Action, Create, Emit
 from services.controller.jobs.model import VolcanoJob
-from services.controller.objects import Ref, items, mapping, owner_reference, text
+from services.controller.objects import Ref, owner_reference
 
 
 def _named(job: VolcanoJob) -> list[tuple[str, Json]]:
