@@ -52,6 +52,7 @@ def kube_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeApiSer
 _SLOW_FIXTURES = frozenset({"kafka_broker", "postgres", "kube_server"})
 _SLOW_PLACES = (
     "tests/system/", "tests/simulation/", "tests/contract/test_kube_api", "tests/contract/test_takeover",
+    "tests/contract/test_log_kafka", "tests/contract/test_webhook_real", "tests/database/test_database_tls",
     "tests/cluster/test_kubectl", "tests/scenarios/test_collection_bad_days", "tests/properties/",
 )  # fmt: skip
 
@@ -67,7 +68,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_slow(item: pytest.Item) -> bool:
     uses = set(getattr(item, "fixturenames", ()))
-    return bool(uses & _SLOW_FIXTURES) or item.nodeid.startswith(_SLOW_PLACES)
+    on_kafka = "kafka" in getattr(getattr(item, "callspec", None), "params", {}).values()
+    return on_kafka or bool(uses & _SLOW_FIXTURES) or item.nodeid.startswith(_SLOW_PLACES)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

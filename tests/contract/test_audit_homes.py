@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from log_story import Story
+from log_story import Story, two_decisions
 from parts.broker import Broker
 
 from adapters.log.audit import AuditReport, verify
@@ -53,22 +53,7 @@ async def new_log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 async def told(log: Log, folder: Path) -> list[Checkpoint]:
     """Tell a story with two decisions and something after the last; vouch for its end."""
     story = Story(log)
-    await story.begin()
-    await story.node("n1")
-    await story.group("g1", 2)
-    await story.pod("p0", "g1")
-    await story.pod("p1", "g1", rule=True)
-    await story.group("g2")
-    await story.pod("big", "g2", memory=90_000)
-    assert await story.decide()
-    await story.outcome(story.command(0), "p0")
-    await story.outcome(story.command(1), "p1", "refused", "no")
-    await story.node("n2", memory=100_000)
-    await story.node("n3", memory=100_000)
-    await story.node("n4")
-    await story.pod("p2", "g1")
-    assert await story.decide()
-    await story.node("n5")
+    await two_decisions(story)
     await story.node("n6")
     key = make_key(folder / "key")
     CheckpointWriter(folder / "proof", key, story.clock, story.follower, lambda: ("prod", "i1")).write()

@@ -81,9 +81,9 @@ def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
             client.ok("POST", QUEUES, {**QUEUE, "metadata": {"name": name}, "spec": {}})
         yield client
     finally:
+        server.stop()  # first, so that it leaves no connection to the webhook open
         if served is not None:
             served.close()
-        server.stop()
 
 
 def _until(client: Kube, method: str, path: str, body: Any, status: int) -> None:

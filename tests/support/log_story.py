@@ -163,3 +163,23 @@ class Story:
             node="n1", message=message, time_ms=self.clock.time_ms,
         )  # fmt: skip
         return await self.write(self.binder, body, f"Pod/team-a/{pod}")
+
+
+async def two_decisions(story: Story) -> None:
+    """Two decisions with observations before and after each."""
+    await story.begin()
+    await story.node("n1")
+    await story.group("g1", 2)
+    await story.pod("p0", "g1")
+    await story.pod("p1", "g1", rule=True)
+    await story.group("g2")
+    await story.pod("big", "g2", memory=90_000)
+    assert await story.decide()
+    await story.outcome(story.command(0), "p0")
+    await story.outcome(story.command(1), "p1", "refused", "no")
+    await story.node("n2", memory=100_000)
+    await story.node("n3", memory=100_000)
+    await story.node("n4")
+    await story.pod("p2", "g1")
+    assert await story.decide()
+    await story.node("n5")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from log_story import Story
+from log_story import Story, two_decisions
 from typer.testing import CliRunner
 
 from adapters.log.audit import AuditReport, verify
@@ -26,31 +26,11 @@ NODE = 28
 FIRST_BATCH, LAST_BATCH = 34, 41
 
 
-async def tell(story: Story) -> None:
-    """Two decisions with observations before and after each."""
-    await story.begin()
-    await story.node("n1")
-    await story.group("g1", 2)
-    await story.pod("p0", "g1")
-    await story.pod("p1", "g1", rule=True)
-    await story.group("g2")
-    await story.pod("big", "g2", memory=90_000)
-    assert await story.decide()
-    await story.outcome(story.command(0), "p0")
-    await story.outcome(story.command(1), "p1", "refused", "no")
-    await story.node("n2", memory=100_000)
-    await story.node("n3", memory=100_000)
-    await story.node("n4")
-    await story.pod("p2", "g1")
-    assert await story.decide()
-    await story.node("n5")
-
-
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     async def session() -> None:
         story = Story(SqliteLog(tmp_path / "log.db"))
-        await tell(story)
+        await two_decisions(story)
         await story.log.close()
 
     asyncio.run(session())
@@ -60,7 +40,7 @@ def data(tmp_path: Path) -> Path:
 async def audited(*more: Callable[[Story], object]) -> AuditReport:
     """Audit a story in memory that goes on as the functions say."""
     story = Story(MemoryLog())
-    await tell(story)
+    await two_decisions(story)
     for step in more:
         await step(story)  # type: ignore[misc]
     return await verify(story.log)

@@ -7,8 +7,8 @@ import yaml
 from control_room import NS, ControlRoom, pod, queue
 
 from events.kinds import NAMESPACE, POD, POD_GROUP, QUEUE, REPLICA_SET
+from events.reading import spec
 from services.controller import podgroups, usage
-from services.controller.objects import spec
 from services.controller.world import World
 
 GROUP = "scheduling.k8s.io/group-name"
