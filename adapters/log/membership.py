@@ -7,6 +7,10 @@ answer here costs a term and harms nothing.
 The group's heartbeats have a thread with an event loop of their own: a long decision or a long fold never costs the
 membership. So that a process whose services stand still does not keep its clusters for ever, ``alive`` is asked now
 and then, and while it says no the membership is given up.
+
+The client asks something of who uses it: a consumer that fetches nothing for five minutes is taken for stuck and leaves
+its group for good, and trouble that it cannot go on after is kept until somebody fetches. So there is a fetch at each
+look, though every partition is paused and there is never anything to be had.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -75,28 +80,32 @@ class Membership:
             group_id=self._group,
             session_timeout_ms=self._session_ms,
             heartbeat_interval_ms=self._session_ms // 6,
-            auto_offset_reset="none",
+            auto_offset_reset="latest",
             enable_auto_commit=False,
             partition_assignment_strategy=(StickyPartitionAssignor,),
             **self._settings.common(),
         )
         try:
-            consumer.subscribe(self._topics, listener=_Listener(consumer, self._hold))
-            await consumer.start()
-            self.failure = ""
-            await self._while_alive()
+            try:
+                consumer.subscribe(self._topics, listener=_Listener(consumer, self._hold))
+                await consumer.start()
+                self.failure = ""
+                await self._while_alive(consumer)
+            finally:
+                self._hold(())
+                await consumer.stop()
         except TROUBLE as error:
             self.failure = repr(error)
             await asyncio.sleep(_AGAIN_AFTER_S)
-        finally:
-            self._hold(())
-            await consumer.stop()
 
-    async def _while_alive(self) -> None:
-        """Look now and then: what ends a membership comes from another thread, which can set no event of this loop."""
-        looks = 0
+    async def _while_alive(self, consumer: AIOKafkaConsumer) -> None:
+        """Look now and then: what ends a membership comes from another thread, which can set no event of this loop.
+
+        Raises what the client cannot go on after.
+        """
         while not self._ending.is_set() and self._alive():
-            looks += 1
+            with suppress(TimeoutError):  # it waits while the group shares its topics out anew
+                await asyncio.wait_for(consumer.getmany(timeout_ms=0), _LOOK_EVERY_S)
             await asyncio.sleep(_LOOK_EVERY_S)
 
     def _hold(self, topics: Iterable[str]) -> None:
@@ -104,7 +113,7 @@ class Membership:
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ships no types
-    """Notes what the group gives and takes. Nothing is ever fetched through this consumer."""
+    """Notes what the group gives and takes, and pauses it: nothing ever comes through this consumer."""
 
     def __init__(self, consumer: AIOKafkaConsumer, hold: Callable[[Iterable[str]], None]) -> None:
         self._consumer, self._hold = consumer, hold

@@ -10,8 +10,12 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from aiokafka.consumer import subscription_state
+from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance
+from aiokafka.errors import KafkaError
 from parts.broker import Broker
 from parts.cache import free_port
 from system.lab import PATIENCE_S, until
@@ -186,6 +190,34 @@ async def test_long_work_on_the_event_loop_does_not_cost_the_membership(join: Jo
     while time.monotonic() < until_then:  # a decision or a fold that never gives the loop back
         kept.append(held(first))
     assert set(kept) == {2}
+
+
+async def test_who_waits_for_hours_still_takes_over(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client takes a consumer that fetches nothing for idle after five minutes, and leaves the group for it."""
+    first, second = join(), join()
+    assert await until(lambda: (held(first), held(second)) == (1, 1), PATIENCE_S)
+    hours_later = SimpleNamespace(monotonic=lambda: time.monotonic() + 10_000)
+    monkeypatch.setattr(subscription_state, "time", hours_later)
+    await first.close()
+    assert await until(lambda: held(second) == 2, PATIENCE_S)
+
+
+async def test_a_membership_that_the_client_gave_up_is_begun_anew(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the client cannot go on after it keeps until somebody asks; until then it neither joins nor leaves."""
+    first, second = join(), join()
+    assert await until(lambda: (held(first), held(second)) == (1, 1), PATIENCE_S)
+    refusals = [KafkaError("the group does not take anybody")]
+    perform = CoordinatorGroupRebalance.perform_group_join
+
+    async def refusing_once(self: CoordinatorGroupRebalance) -> object:
+        if refusals:
+            raise refusals.pop()
+        return await perform(self)
+
+    monkeypatch.setattr(CoordinatorGroupRebalance, "perform_group_join", refusing_once)
+    await first.close()
+    assert await until(lambda: held(second) == 2, PATIENCE_S)
+    assert not refusals
 
 
 async def test_who_stands_still_gives_its_clusters_up(join: Join) -> None:
