@@ -2,6 +2,8 @@ SHELL := /bin/bash
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+# One process a core; what is on real parts stays in one of them (tests/conftest.py).
+PYTEST := $(PY) -m pytest -n auto --dist loadgroup
 SOURCES := events scheduling adapters services migrations tests benchmarks
 
 # Parts that were fetched or built for the tests.
@@ -26,10 +28,10 @@ parts: setup ## Kafka's jars, etcd, PostgreSQL, Go and kubectl for the tests on 
 
 ifdef FAST
 test: check ## FAST=1: without real parts and long simulations, in under three minutes
-	GPULEDGER_FAST=1 $(PY) -m pytest
+	GPULEDGER_FAST=1 $(PYTEST)
 else
 test: check parts ## Everything that CI runs
-	$(PY) -m pytest
+	$(PYTEST)
 	$(PY) -m services.simulator.report tests/scenarios/field tests/scenarios/oracle tests/scenarios/own
 	$(MAKE) chaos
 endif
@@ -54,7 +56,7 @@ run: setup ## The lab on the embedded cluster; ARGS=--exit ends after the last s
 	$(VENV)/bin/gpuledger lab $(ARGS)
 
 lock: ## Resolve the dependencies anew (needs uv)
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 --group dev pyproject.toml -o requirements.lock
+	UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 --group dev pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

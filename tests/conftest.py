@@ -9,9 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 from parts.broker import Broker
 from parts.kube import KubeApiServer
 from parts.postgres import Postgres
+
+
+# How long an example takes says something about the machine, not about what is tested.
+settings.register_profile("gpuledger", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("gpuledger")
 
 
 @pytest.fixture(autouse=True)
@@ -48,28 +54,34 @@ def kube_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeApiSer
     server.stop()
 
 
-#: Left out by ``make test FAST=1``: real parts, whole processes, long simulations.
-_SLOW_FIXTURES = frozenset({"kafka_broker", "postgres", "kube_server"})
-_SLOW_PLACES = (
-    "tests/system/", "tests/simulation/", "tests/contract/test_kube_api", "tests/contract/test_takeover",
-    "tests/contract/test_log_kafka", "tests/contract/test_webhook_real", "tests/database/test_database_tls",
-    "tests/cluster/test_kubectl", "tests/scenarios/test_collection_bad_days", "tests/properties/",
+_PARTS = frozenset({"kafka_broker", "postgres", "kube_server"})
+#: Where tests start real parts or whole processes by themselves.
+_ON_PARTS = (
+    "tests/system/", "tests/contract/test_kube_api", "tests/contract/test_takeover", "tests/contract/test_log_kafka",
+    "tests/contract/test_webhook_real", "tests/database/test_database_tls", "tests/cluster/test_kubectl",
 )  # fmt: skip
+_LONG = ("tests/simulation/", "tests/scenarios/test_collection_bad_days", "tests/properties/")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what is slow where only a quick look is wanted."""
-    if os.environ.get("GPULEDGER_FAST") != "1":
-        return
-    slow = [item for item in items if _is_slow(item)]
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if item not in set(slow)]
+    """Keep what is on real parts in one process, one after the other; FAST=1 leaves it out, and long simulations."""
+    fast = os.environ.get("GPULEDGER_FAST") == "1"
+    left_out = []
+    for item in items:
+        on_parts = _on_parts(item)
+        if on_parts:
+            item.add_marker(pytest.mark.xdist_group("parts"))
+        if fast and (on_parts or item.nodeid.startswith(_LONG)):
+            left_out.append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
 
 
-def _is_slow(item: pytest.Item) -> bool:
-    uses = set(getattr(item, "fixturenames", ()))
+def _on_parts(item: pytest.Item) -> bool:
     on_kafka = "kafka" in getattr(getattr(item, "callspec", None), "params", {}).values()
-    return on_kafka or bool(uses & _SLOW_FIXTURES) or item.nodeid.startswith(_SLOW_PLACES)
+    uses = _PARTS.intersection(getattr(item, "fixturenames", ()))
+    return on_kafka or bool(uses) or item.nodeid.startswith(_ON_PARTS)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

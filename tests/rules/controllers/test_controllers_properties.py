@@ -97,7 +97,7 @@ def check(room: ControlRoom) -> None:
         assert all(pod["status"]["phase"] in ("Succeeded", "Failed") for pod in pods)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(policy, max_size=3, unique_by=lambda item: item[0]), st.lists(step, max_size=14))
 def test_controllers_rest_and_tell_the_truth(policies: list[tuple[str, str]], steps: list[tuple[str, object]]) -> None:
     """scheduling/J-10 to J-16"""

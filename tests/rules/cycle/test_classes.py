@@ -61,7 +61,7 @@ nodes = st.lists(
 works = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(range(len(ASKED)))), min_size=1, max_size=8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(nodes=nodes, works=works, ends=st.lists(st.integers(0, 30), max_size=4))
 def test_a_class_says_what_its_pods_would_hear(
     nodes: list[tuple[int, int, bool, bool]], works: list[tuple[int, int]], ends: list[int]

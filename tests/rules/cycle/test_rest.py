@@ -77,7 +77,7 @@ def check(world: World, limited: bool) -> None:
         assert not (book.phase == "Running" and book.unschedulable and runs)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(events, min_size=1, max_size=14), st.booleans())
 def test_the_world_comes_to_rest(story: list[tuple[object, ...]], limited: bool) -> None:
     """No over-use of nodes, cards and queues; the same cycle again says nothing new."""
@@ -96,7 +96,7 @@ def test_the_world_comes_to_rest(story: list[tuple[object, ...]], limited: bool)
     assert world.step() is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(2, 4), st.sampled_from(range(4))), min_size=1, max_size=6))
 def test_gangs_are_whole_or_not_at_all(gangs: list[tuple[int, int]]) -> None:
     """scheduling/PG-10, AL-9: design section 12, number 3; who waits says why"""

@@ -33,8 +33,8 @@ from scheduling.devices.fitting import Fit
 from scheduling.devices.register import read_cards
 from scheduling.devices.request import demand_of
 
-MANY = settings(max_examples=1000, deadline=None)
-SOME = settings(max_examples=400, deadline=None)
+MANY = settings(max_examples=1000)
+SOME = settings(max_examples=400)
 
 _SIGNS = [",", ",", ",", ":", ":", ";", "[", "]", "-", " ", "\n", "\x00", "\u0663", "\u00e9"]
 _NUMBERS = ["0", "10", "99", "-1", "1e9", "8192", "40960", "4294967296", "9" * 40]

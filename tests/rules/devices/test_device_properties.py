@@ -59,7 +59,7 @@ events = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(events)
 def test_live_books_equal_rebuilt_books(steps: list[tuple[str, Any]]) -> None:
     """devices/A-14, A-16a, N-21, N-23a, N-16, X-10"""
@@ -103,7 +103,7 @@ def _sums_are_those_of_the_claims(books: NodeDevices) -> None:
             assert memory == sum(share.memory for share in here)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(events, pods())
 def test_with_and_without_are_inverses(steps: list[tuple[str, Any]], extra: Any) -> None:
     """devices/A-15, K-38"""
@@ -136,7 +136,7 @@ asked = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.sampled_from([text for text in REGISTERS if text]),
     st.sampled_from(ENVS),
@@ -175,7 +175,7 @@ def test_placing_never_oversubscribes(register: str, under: Any, plan: list[Any]
     assert not world.books.orphans
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(pods(), max_size=6), st.permutations(range(6)))
 def test_claims_in_any_order(items: list[Any], order: list[int]) -> None:
     """devices/A-14, N-23a: also when the node comes last"""

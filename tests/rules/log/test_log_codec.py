@@ -272,13 +272,13 @@ def test_lone_surrogates_and_nul_in_strings_come_back() -> None:
     assert from_message(to_message(hostile, "prod")) == hostile
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(st.text(max_size=12), st.binary(max_size=40))), st.binary(max_size=200))
 def test_reading_arbitrary_bytes_never_raises(headers: list[tuple[str, bytes]], value: bytes) -> None:
     assert isinstance(from_message(Message(tuple(headers), value)), SetAside)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(EXAMPLES), st.data())
 def test_a_damaged_message_is_set_aside_or_is_a_record_with_one_spelling(body: Body, data: st.DataObject) -> None:
     base = message(body)
@@ -298,7 +298,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.dictionaries(st.text(max_size=4), JSON, max_size=4))
 def test_any_json_without_floats_comes_back_as_it_was(content: Json) -> None:
     body = Observed(api_version="v1", kind="Pod", object=content)

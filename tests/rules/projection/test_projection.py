@@ -218,7 +218,7 @@ FIELDS = ("metadata", "spec", "status", "data", "annotations", "containers", "vo
 NESTED = st.recursive(JUNK, lambda inner: st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4), max_leaves=20)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(OBSERVED_KINDS), st.dictionaries(st.sampled_from(FIELDS), NESTED, max_size=5))
 def test_wrong_types_never_raise_and_always_give_a_record(kind: Kind, item: Json) -> None:
     relevant(kind, item)
