@@ -3,7 +3,8 @@
 Theory of operation: one reflector a kind gives what is new; ``poll`` takes it, never waits, and returns the changes,
 kind by kind. What a complete list lacks is reported as deleted. Writers put the answers of their own writes in with
 ``learn``, so that they read what they wrote; an event that is older than what is known (a lower resourceVersion of the
-same uid) changes nothing. A kind that the server does not have (404) counts as empty until it does.
+same uid) changes nothing, nor does one that the watch has passed: repeated after its object's end, it would bring that
+back. A kind that the server does not have (404) counts as empty until it does.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from adapters.cluster.port import ClusterApi
 from adapters.cluster.reflector import Delta, Gone, Listed, ListEnd, Reflector, Upsert
 from events.canonical import Json
 from events.kinds import Kind
+from events.projection import newer
 
 Key = tuple[str, str]  # namespace, name
 
@@ -53,10 +55,15 @@ def uid_of(item: Json | None) -> str:
     return ((item or {}).get("metadata") or {}).get("uid") or ""
 
 
+def _version(item: Json) -> str:
+    text = (item.get("metadata") or {}).get("resourceVersion")
+    return text if isinstance(text, str) else ""
+
+
 def version_of(item: Json) -> int:
     """Return an object's resourceVersion as a number, 0 if it is none."""
-    text = (item.get("metadata") or {}).get("resourceVersion") or ""
-    return int(text) if isinstance(text, str) and text.isascii() and text.isdecimal() else 0
+    text = _version(item)
+    return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 @dataclass
@@ -67,6 +74,14 @@ class _Shelf:
     items: dict[Key, Json] = field(default_factory=dict)
     incoming: dict[Key, Json] = field(default_factory=dict)
     listed: bool = False
+    #: The version that list and watch have come to; the list of a server that was restored takes it back.
+    reached: str = ""
+
+    def passes(self, version: str) -> bool:
+        """Take note that the watch has come to a version; tell whether it was not there before."""
+        ahead = newer(version, self.reached)
+        self.reached = version if ahead else self.reached
+        return ahead
 
 
 class Mirror:
@@ -135,10 +150,12 @@ class Mirror:
         if isinstance(delta, Listed):
             shelf.incoming |= {key_of(item): item for item in delta.items}
         elif isinstance(delta, ListEnd):
+            shelf.reached = delta.version
             return self._replace(kind, shelf)
         elif isinstance(delta, Upsert):
-            return self._put(kind, shelf, delta.item)
+            return self._put(kind, shelf, delta.item) if shelf.passes(_version(delta.item)) else []
         elif isinstance(delta, Gone):
+            shelf.passes(_version(delta.item))
             return self._drop(kind, shelf, delta.item)
         return []
 

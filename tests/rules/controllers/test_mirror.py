@@ -8,6 +8,7 @@ import pytest
 
 from adapters.clock import ManualClock
 from adapters.cluster.mirror import Change, Mirror
+from adapters.cluster.reflector import Upsert
 from events.canonical import Json
 from events.kinds import CONFIG_MAP, POD, QUEUE, Kind
 from services.cluster.cluster import EmbeddedCluster
@@ -65,6 +66,31 @@ def test_another_uid_under_a_known_name_is_a_deletion_and_a_creation(desk: Desk)
     desk.poll()
     desk.put("a", "2", "second")
     assert desk.poll() == [("a", "1", "-"), ("a", "-", "2")]
+
+
+def test_an_event_that_comes_again_after_the_end_of_its_object_brings_nothing_back(desk: Desk) -> None:
+    """scheduling/F-4a: within one run of list and watch an end is final."""
+    desk.poll()
+    again = desk.put("a", "1", "first")
+    desk.remove("a")
+    assert desk.poll() == [("a", "-", "1"), ("a", "1", "-")]
+    shelf = desk.mirror._shelves[CONFIG_MAP]
+    assert desk.mirror._take(CONFIG_MAP, shelf, Upsert(again)) == []
+    desk.put("a", "2", "second")
+    assert desk.poll() == [("a", "-", "2")]
+    assert desk.mirror._take(CONFIG_MAP, shelf, Upsert(again)) == []
+
+
+def test_versions_before_a_list_are_nothing_to_go_by(desk: Desk) -> None:
+    """scheduling/F-4: a server that was restored tells versions a second time."""
+    backup = desk.cluster.store.backup()
+    for text in ("1", "2", "3"):
+        desk.put("a", text)
+    desk.poll()
+    desk.cluster.api.restore(backup)
+    assert desk.poll() == [("a", "3", "-")]
+    desk.put("a", "4")
+    assert desk.poll() == [("a", "-", "4")]
 
 
 def test_own_writes_are_read_at_once_and_only_once(desk: Desk) -> None:
