@@ -196,6 +196,7 @@ class Observing:
             entry = model.pods[pod.uid] = PodEntry(pod, self.sequence(), self.sequence())
         else:
             self._settle_eviction(entry, pod, listed)
+            self._take_up_command(entry, pod)
             self._unlink(entry.pod)
             entry.pod = pod
             if changed:
@@ -221,6 +222,22 @@ class Observing:
         entry.lost = False
         if entry.placement and entry.applied_version and (listed or newer(pod.version, entry.applied_version)):
             entry.placement, entry.placement_id, entry.applied_version = None, "", ""
+
+    def _take_up_command(self, entry: PodEntry, pod: objects.Pod) -> None:
+        """A Binding was seen and not reported yet, and a restore undid it: its command holds its place again (F-4).
+
+        Else the pod would be decided on twice. A place that was free meanwhile, since the pod had ended or was somebody
+        else's, may be another's: then the command is over.
+        """
+        if not entry.pod.node or pod.node:
+            return
+        held = "" if entry.pod.finished else entry.pod.annotations.get(names.DECISION, "")
+        for command in [*self._model.commands.values()]:
+            if command.bind and command.bind.uid == pod.uid:
+                if command.id == held:
+                    entry.placement, entry.placement_id = command.bind, command.id
+                else:
+                    self._drop(command.id)
 
     def _settle_eviction(self, entry: PodEntry, pod: objects.Pod, listed: bool) -> None:
         """An eviction that was applied is lost if its pod is not ending (any more): the server went back (F-4)."""
@@ -267,9 +284,12 @@ class Observing:
         if model.promises.pop(uid, None) is not None:
             self._digest.set("promises", "", [promise.model_dump() for promise in model.promises.values()])
         for key in [key for key, command in model.commands.items() if _uid_of(command) == uid]:
-            del model.commands[key]
-            self._digest.set("command", key, None)
+            self._drop(key)
         self._digest.set("pod", uid, None)
+
+    def _drop(self, command: str) -> None:
+        del self._model.commands[command]
+        self._digest.set("command", command, None)
 
     def _node(self, node: objects.Node, changed: bool) -> None:
         if changed:

@@ -198,6 +198,44 @@ def test_a_list_without_the_binding_takes_it_back(history: History) -> None:
     assert used(history.fold) == 0
 
 
+def bound_by(command: str, phase: str = "Running") -> dict[str, Any]:
+    notes = {"volcano.sh/vgpu-ids-new": "GPU-a,NVIDIA,4000,0:", "gpuledger.dev/decision": command}
+    return {**pod(node="n1", **notes), "status": {"phase": phase}}
+
+
+def test_a_binding_undone_before_its_report_holds_its_place_until_the_report(history: History) -> None:
+    """scheduling/F-4, F-12: the command still stands, so the pod is not decided on a second time."""
+    history.batch(binds=[bind()])
+    history.see(bound_by(COMMAND), "20")
+    history.open("watcher")
+    history.see(pod(), "3")
+    entry = history.fold.model.pods["pod-1"]
+    assert (entry.status, used(history.fold)) == (TaskStatus.BINDING, 4000)
+    assert "overtaken" in history.batch(1, binds=[bind()])
+    assert list(history.fold.model.commands) == [COMMAND]
+    equal_again(history)
+    history.outcome(COMMAND, "applied", version="3")
+    assert (entry.status, used(history.fold)) == (TaskStatus.BINDING, 4000)
+    assert not history.fold.model.commands
+    equal_again(history)
+
+
+@pytest.mark.parametrize("seen", [bound_by(COMMAND, "Succeeded"), bound_by("somebody else's")])
+def test_a_command_whose_place_was_free_meanwhile_is_over_when_its_binding_is_undone(
+    history: History, seen: dict[str, Any]
+) -> None:
+    """scheduling/F-4: its cards may be another's, so its pod is decided on anew."""
+    history.batch(binds=[bind()])
+    history.see(seen, "20")
+    history.open("watcher")
+    history.see(pod(), "3")
+    assert history.fold.model.pods["pod-1"].status is TaskStatus.PENDING
+    assert used(history.fold) == 0
+    assert not history.fold.model.commands
+    assert history.outcome(COMMAND, "applied", version="3").startswith("void")
+    equal_again(history)
+
+
 def ending(item: dict[str, Any]) -> dict[str, Any]:
     return {**item, "metadata": {**item["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
