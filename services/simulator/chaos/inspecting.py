@@ -63,6 +63,7 @@ class Inspector(Fold):
         self.verdicts[f"{type(record.body).__name__}: {verdict.split(',')[0].split(' term')[0][:40]}"] += 1
         if isinstance(record.body, Batch) and verdict.startswith("applied"):
             self._check_base(record, record.body)
+            self._check_single(record)
             self._remember(position, record, record.body)
         elif isinstance(record.body, Outcome) and verdict == "applied":
             self.outcomes[f"{record.body.verb} {record.body.result}"] += 1
@@ -115,6 +116,12 @@ class Inspector(Fold):
                 moved = max(entry.changed_at, self.model.node_changed_at.get(member.node, 0))
                 if moved >= batch.base:
                     self.wrong.append(f"7: batch {record.id}: {member.name} was placed though it was overtaken")
+
+    def _check_single(self, record: Record) -> None:
+        """While a command waits for its outcome its pod is not decided on again: the first may still take effect."""
+        waiting = Counter(command.bind.uid for command in self.model.commands.values() if command.bind)
+        for uid in [uid for uid, count in waiting.items() if count > 1]:
+            self.wrong.append(f"7: batch {record.id}: pod {self.model.pods[uid].pod.key} has {waiting[uid]} commands")
 
     def _remember(self, position: int, record: Record, batch: Batch) -> None:
         prefix = decision_prefix(self.model, record.term, batch.batch)
