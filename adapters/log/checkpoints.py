@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
@@ -26,6 +27,9 @@ from events import canonical
 
 EVERY_RECORDS: Final = 1_000
 EVERY_MS: Final = 60_000
+#: No line of a file of checkpoints is longer.
+_LINE_BYTES_MAX: Final = 10_000
+_OTHERS: Final = stat.S_IRWXO | stat.S_IWGRP
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,11 @@ class Checkpoint:
         return canonical.encode({name: value for name, value in asdict(self).items() if name != "signature"})
 
 
+#: The fields of a line and the types of their values.
+_TYPES: Final = {"cluster": str, "incarnation": str, "position": int, "chain": str, "time_ms": int, "key": str,
+                 "signature": str}  # fmt: skip
+
+
 class Place(Protocol):
     """Where a reader stands: a follower of the log."""
 
@@ -61,27 +70,46 @@ def key_name(public: Ed25519PublicKey) -> str:
 
 
 def make_key(path: Path) -> Ed25519PrivateKey:
-    """Make a private key, readable by its owner only, with its public half beside it. Raises CheckpointError."""
+    """Make a private key, readable by its owner only, with its public half beside it. Raises CheckpointError.
+
+    Neither file may be there: a key that was lost or mixed up cannot vouch for anything any more.
+    """
+    beside = path.with_suffix(".pub")
+    if beside == path:
+        raise CheckpointError(f"{path}: a private key is not named .pub, its public half is")
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(private)
-        path.with_suffix(".pub").write_bytes(public)
+        _write_new(path, private, 0o600)
+        try:
+            _write_new(beside, public, 0o644)
+        except OSError:
+            path.unlink()
+            raise
     except OSError as error:
-        raise CheckpointError(f"{path}: {error.strerror}") from error
+        raise CheckpointError(f"{error.filename}: {error.strerror}; no key was made") from error
     return key
 
 
+def _write_new(path: Path, content: bytes, mode: int) -> None:
+    """Write a file that must not be there yet, durable when this returns."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def read_private(path: Path) -> Ed25519PrivateKey:
-    """Read a private key in PEM. Raises CheckpointError."""
+    """Read a private key in PEM. Raises CheckpointError, also if others than owner and group could have it."""
     try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & _OTHERS:
+            raise CheckpointError(f"{path}: mode {mode:04o} lets others at the private key; chmod 0600 (or 0440)")
         key = serialization.load_pem_private_key(path.read_bytes(), None)
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise CheckpointError(f"{path}: no private key: {error}") from error
     if not isinstance(key, Ed25519PrivateKey):
         raise CheckpointError(f"{path}: the key is not an Ed25519 key")
@@ -92,30 +120,49 @@ def read_public(path: Path) -> Ed25519PublicKey:
     """Read a public key in PEM. Raises CheckpointError."""
     try:
         key = serialization.load_pem_public_key(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, UnsupportedAlgorithm) as error:
         raise CheckpointError(f"{path}: no public key: {error}") from error
     if not isinstance(key, Ed25519PublicKey):
         raise CheckpointError(f"{path}: the key is not an Ed25519 key")
     return key
 
 
-def read(path: Path, public: Ed25519PublicKey) -> list[Checkpoint]:
-    """Return the checkpoints of a file, every signature checked. Raises CheckpointError naming the line."""
+def read(path: Path, *keys: Ed25519PublicKey, note: Callable[[str], None] = lambda _: None) -> list[Checkpoint]:
+    """Return the checkpoints of a file, every signature checked. Raises CheckpointError naming the line.
+
+    A crash can leave a line that is cut short. It vouches for nothing; ``note`` is told that it was passed over.
+    """
+    by_name = {key_name(key): key for key in keys}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path}: {error}") from error
-    return [_checked(path, number, line, public) for number, line in enumerate(lines, 1) if line.strip()]
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror}") from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            content = json.loads(line[:_LINE_BYTES_MAX]) if line.strip() else None
+        except (ValueError, RecursionError):
+            note(f"{path}: line {number} is no JSON and was passed over")
+            continue
+        if content is not None:
+            found.append(_checked(f"{path}: line {number}", content, by_name))
+    if not found:
+        raise CheckpointError(f"{path}: holds no checkpoint")
+    return found
 
 
-def _checked(path: Path, number: int, line: str, public: Ed25519PublicKey) -> Checkpoint:
+def _checked(where: str, content: object, keys: Mapping[str, Ed25519PublicKey]) -> Checkpoint:
+    """Return one checkpoint, its signature checked."""
+    if not isinstance(content, dict) or {name: type(value) for name, value in content.items()} != _TYPES:
+        raise CheckpointError(f"{where}: no checkpoint, which has {', '.join(sorted(_TYPES))}")
+    found = Checkpoint(**content)
+    key = keys.get(found.key)
+    if key is None:
+        raise CheckpointError(f"{where}: the signature is by key {found.key[:16]!r}, not by {' or '.join(keys)}")
     try:
-        found = Checkpoint(**json.loads(line))
-        public.verify(bytes.fromhex(found.signature), found.signed_bytes())
-    except InvalidSignature as error:
-        raise CheckpointError(f"{path}: line {number}: the signature is not by this key") from error
-    except (ValueError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{path}: line {number}: no checkpoint: {error}") from error
+        key.verify(bytes.fromhex(found.signature), found.signed_bytes())
+    except (InvalidSignature, ValueError) as error:
+        raise CheckpointError(f"{where}: the signature is not by key {found.key}") from error
     return found
 
 
@@ -143,9 +190,18 @@ class CheckpointWriter:
 
     async def step(self) -> bool:
         """Write a checkpoint if one is due; True if one was written. Raises OSError."""
-        position, now = self._place.position, self._clock.now_ms()
-        news = position - self._last_position
-        if news <= 0 or (news < self._every_records and now - self._last_ms < self._every_ms):
+        news, now = self._place.position - self._last_position, self._clock.now_ms()
+        if news < self._every_records and now - self._last_ms < self._every_ms:
+            return False
+        return self.finish()
+
+    def finish(self) -> bool:
+        """Write a checkpoint of what none speaks of yet, as at an orderly end. Raises OSError.
+
+        There is nothing to vouch for before a log has begun: it is of no cluster yet.
+        """
+        _, incarnation = self._identity()
+        if not incarnation or self._place.position <= self._last_position:
             return False
         self.write()
         return True

@@ -33,14 +33,14 @@ class SqliteLog:
     """A SQLite file behind the port ``Log``.
 
     Opening creates the file and its folder if need be (not with ``read_only``) and raises LogError if it cannot be
-    used: not there, not ours, damaged, or written by another process.
+    used: not there, not ours, damaged, or written by another process. The positions of a new file start at ``begin``.
     """
 
-    def __init__(self, path: Path | str, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path | str, *, read_only: bool = False, begin: int = 0) -> None:
         self.path = Path(path)
         self._lock = None if read_only else WriterLock(self.path)
         try:
-            self._writer = None if read_only else LogFile(self.path, read_only=False)
+            self._writer = None if read_only else LogFile(self.path, read_only=False, begin=begin)
             self._reader = LogFile(self.path, read_only=True)
             self._tail = None if read_only else Tail(*self._reader.bounds())
         except BaseException:

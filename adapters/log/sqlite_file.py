@@ -22,10 +22,11 @@ from events.codec import Message
 _APPLICATION: Final = 0x67707531
 _VERSION: Final = 1
 _BUSY_TIMEOUT_MS: Final = 5_000
+#: One reading ends after so many bytes, whatever the limit: messages may be large.
+READ_BYTES_MAX: Final = 16 * 1024 * 1024
 _SCHEMA: Final = (
     "CREATE TABLE messages (position INTEGER PRIMARY KEY, headers TEXT NOT NULL, value BLOB NOT NULL)",
     "CREATE TABLE bounds (first INTEGER NOT NULL, next INTEGER NOT NULL)",
-    "INSERT INTO bounds VALUES (0, 0)",
     f"PRAGMA application_id = {_APPLICATION}",
     f"PRAGMA user_version = {_VERSION}",
 )
@@ -59,8 +60,9 @@ class WriterLock:
 class LogFile:
     """One connection to a log file. Every method raises LogError, which names the file."""
 
-    def __init__(self, path: Path, *, read_only: bool) -> None:
+    def __init__(self, path: Path, *, read_only: bool, begin: int = 0) -> None:
         self.path = path
+        self._begin = begin
         mode = "ro" if read_only else "rwc"
         with self._errors():
             self._database = sqlite3.connect(
@@ -90,10 +92,18 @@ class LogFile:
             rows = self._database.execute(
                 "SELECT position, headers, value FROM messages WHERE position >= ? ORDER BY position LIMIT ?",
                 (position, limit),
-            ).fetchall()
-        found = [(at, self._message(at, headers, value)) for at, headers, value in rows]
-        if [at for at, _ in found] != list(range(position, min(end, position + limit))):
-            raise Damaged(f"{self.path}: damaged: messages are missing after position {position}")
+            )
+            found: list[tuple[int, Message]] = []
+            bytes_read = 0
+            for at, headers, value in rows:
+                if at != position + len(found):
+                    break
+                found.append((at, self._message(at, headers, value)))
+                bytes_read += len(value)
+                if bytes_read > READ_BYTES_MAX:
+                    return found
+        if len(found) != min(end - position, limit):
+            raise Damaged(f"{self.path}: damaged: the message at position {position + len(found)} is missing")
         return found
 
     def _message(self, position: int, headers: object, value: object) -> Message:
@@ -129,6 +139,7 @@ class LogFile:
                 with self._writing():
                     for statement in _SCHEMA:
                         self._database.execute(statement)
+                    self._database.execute("INSERT INTO bounds VALUES (?, ?)", (self._begin, self._begin))
         application = self._database.execute("PRAGMA application_id").fetchone()[0]
         version = self._database.execute("PRAGMA user_version").fetchone()[0]
         if application != _APPLICATION:
@@ -139,7 +150,12 @@ class LogFile:
             self._database.execute("PRAGMA journal_mode = WAL")
 
     def _bounds(self) -> tuple[int, int]:
-        first, end = self._database.execute("SELECT first, next FROM bounds").fetchone()
+        found = self._database.execute("SELECT first, next FROM bounds").fetchall()
+        if len(found) != 1 or not all(isinstance(place, int) for place in found[0]):
+            raise Damaged(f"{self.path}: damaged: where the log begins and ends is not known")
+        first, end = found[0]
+        if not 0 <= first <= end:
+            raise Damaged(f"{self.path}: damaged: it says that it holds positions {first} to {end - 1}")
         return first, end
 
     @contextmanager

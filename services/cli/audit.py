@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -17,9 +17,12 @@ from adapters.log.checkpoints import Checkpoint, key_name, make_key, read, read_
 from adapters.log.drift import DriftReport, compare
 from adapters.log.errors import CheckpointError
 from adapters.log.port import Log
+from events.codec import format_time
 from services.cli import history
 from services.cli.history import DATA_DEFAULT, DataOption, LogOption, printable
 from services.runtime.settings import load_settings
+
+_LISTED_MAX: Final = 100
 
 app = typer.Typer(name="audit", help="Check the log.", no_args_is_help=True)
 
@@ -41,7 +44,9 @@ def command(
     data: DataOption = DATA_DEFAULT,
     url: LogOption = "",
     checkpoints: Annotated[Path | None, typer.Option(help="File of signed checkpoints to compare with.")] = None,
-    public_key: Annotated[Path | None, typer.Option(help="Public key of the checkpoints, PEM.")] = None,
+    public_key: Annotated[
+        list[Path] | None, typer.Option(help="Public key of the checkpoints, PEM; again for an older key.")
+    ] = None,
     kubernetes: Annotated[
         str, typer.Option(metavar="WHERE", help="Compare with this API server too: a kubeconfig file, or a URL.")
     ] = "",
@@ -76,15 +81,19 @@ def key(path: Annotated[Path, typer.Argument(help="Where the private key is writ
     sys.stdout.write(f"{key_name(made.public_key())}  {path}  {path.with_suffix('.pub')}\n")
 
 
-def _checkpoints(path: Path | None, public_key: Path | None) -> list[Checkpoint]:
-    if path is None and public_key is None:
+def _checkpoints(path: Path | None, public_keys: list[Path] | None) -> list[Checkpoint]:
+    if path is None and not public_keys:
         return []
-    if path is None or public_key is None:
+    if path is None or not public_keys:
         raise typer.BadParameter("--checkpoints and --public-key go together")
     try:
-        return read(path, read_public(public_key))
+        return read(path, *map(read_public, public_keys), note=_note)
     except CheckpointError as error:
         history.fail(str(error))
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"gpuledger: {printable(text)}\n")
 
 
 async def _drift(log: Log, where: str) -> DriftReport:
@@ -115,13 +124,15 @@ def as_json(report: AuditReport) -> str:
 def as_text(report: AuditReport) -> str:
     """Return the report for people: the first record that differs comes first."""
     lines = [f"audit: {'passed' if report.passed else 'FAILED'}"]
-    lines += [_finding(finding) for finding in report.findings]
-    lines.append(f"  records    {report.end - report.first} (positions {report.first} to {report.end - 1})")
+    lines += [_finding(finding) for finding in report.findings[:_LISTED_MAX]]
+    if (more := len(report.findings) - _LISTED_MAX) > 0:
+        lines.append(f"  and {more} more (-o json lists them)")
+    where = f" (positions {report.first} to {report.end - 1})" if report.end > report.first else ""
+    lines.append(f"  records    {report.end - report.first}{where}")
     lines.append(f"  chain      {report.chain}")
     lines.append(f"  state      {report.state}")
     lines.append(f"  decisions  {report.decisions} decided again and equal")
-    if report.checkpoints:
-        lines.append(f"  vouched    {report.checkpoints} signed checkpoints agree")
+    lines += _vouched(report)
     if report.drift is not None:
         same = "" if report.drift.differences else " agree"
         lines.append(f"  cluster    {report.drift.objects} objects, {report.drift.placements} placements{same}")
@@ -133,6 +144,19 @@ def as_text(report: AuditReport) -> str:
         lines.append(f"  set aside  {report.set_aside_count}")
         lines += [_finding(finding) for finding in report.set_aside]
     return "".join(printable(line) + "\n" for line in lines)
+
+
+def _vouched(report: AuditReport) -> list[str]:
+    """Say how far somebody outside the log vouches for it: an old file of checkpoints says nothing of what is newer."""
+    lines = []
+    if report.checkpoints:
+        last = f"the last of {format_time(report.vouched_ms)} at position {report.vouched_to}"
+        lines.append(f"  vouched    {report.checkpoints} signed checkpoints agree, {last}")
+    if report.checkpoints and report.end > report.vouched_to:
+        lines.append(f"  unvouched  {report.end - report.vouched_to} records after it")
+    if report.unreachable:
+        lines.append(f"  unvouched  {report.unreachable} signed checkpoints are of places before the log's front")
+    return lines
 
 
 def _finding(finding: Finding) -> str:

@@ -75,7 +75,7 @@ class EmbeddedSystem:
 
     async def start(self) -> None:
         """Open the log and the cluster, serve it, and start every service. Raises LogError, PortInUse."""
-        self.data.mkdir(parents=True, exist_ok=True)
+        self.data.mkdir(mode=0o700, parents=True, exist_ok=True)  # the cluster's Secrets are in it
         clock = self._clock = SystemClock()
         self.metrics = Metrics()
         self.log = MeteredLog(SqliteLog(self.data / LOG_FILE), self.metrics)
@@ -181,6 +181,11 @@ class EmbeddedSystem:
         key = read_private(path) if path.exists() else make_key(path)
         place = CheckpointWriter(self.data / CHECKPOINTS, key, self._clock, self.state, self._identity)
         self._drive("checkpoints", place.step, asyncio.sleep)
+
+        async def finish() -> None:
+            place.finish()
+
+        self._closers.append(finish)
 
     def _identity(self) -> tuple[str, str]:
         return self.model.cluster, self.model.incarnation

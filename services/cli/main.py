@@ -25,6 +25,7 @@ _COMMANDS: Final = {
     "binder": ("processes", "binder"),
     "controller": ("processes", "controller"),
     "log": ("log", "command"),
+    "export": ("export", "command"),
     "state": ("state", "command"),
     "explain": ("explain", "app"),
     "audit": ("audit", "app"),

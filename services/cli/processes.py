@@ -206,6 +206,11 @@ def _voucher(process: Process) -> Callable[[Follower[Fold]], None]:
         writer = CheckpointWriter(Path(given.file), key, process.clock, follower, identity)
         process.drive("checkpoints", writer.step, _a_moment, pace_s=STATUS_S)
 
+        async def finish() -> None:
+            writer.finish()
+
+        process.at_end(finish)
+
     return vouch
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from adapters.database.engine import DatabaseError
+from adapters.log.errors import CheckpointError
 from adapters.log.port import LogError
 from services.cli.embedded import EmbeddedSystem
 from services.cluster.http import PortInUse
@@ -24,7 +25,7 @@ async def serving(data: Path, port: int, database: str = "") -> AsyncIterator[Em
     system = EmbeddedSystem(data, port, database)
     try:
         await system.start()
-    except (LogError, PortInUse, DatabaseError, OSError) as error:
+    except (LogError, PortInUse, DatabaseError, CheckpointError, OSError) as error:
         await system.stop()
         typer.echo(f"gpuledger: {error}", err=True)
         raise typer.Exit(2) from error

@@ -1,5 +1,7 @@
 """Design section 5, on every home of the log: what was flipped, dropped, moved, added or cut off is found and placed.
 
+Of each home the exported file is audited too, and must be found to be the same.
+
 The chain alone finds what was changed before a decision. What was changed after the last one, and a tail that was cut
 off, shows by a signed checkpoint that is kept outside of the log.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +19,17 @@ from parts.broker import Broker
 
 from adapters.log.audit import AuditReport, verify
 from adapters.log.checkpoints import Checkpoint, CheckpointWriter, make_key, read, read_public
+from adapters.log.exporting import export
 from adapters.log.kafka import KafkaLog
 from adapters.log.kafka_topic import KafkaSettings
 from adapters.log.memory import MemoryLog
 from adapters.log.port import Log
 from adapters.log.sqlite import SqliteLog
-from events.codec import Message
+from events import chain
+from events.codec import Message, from_message, to_message
+from events.records import Batch, Record
+from scheduling.decide import decide
+from scheduling.state.fold import Fold
 
 Messages = list[Message]
 NewLog = Callable[[], Awaitable[Log]]
@@ -73,7 +81,12 @@ async def forged(
         messages += [message for _, message in await log.read(first + len(messages))]
     copy = await new_log()
     await copy.append(forge(messages))
-    return await verify(copy), await verify(copy, proof)
+    alone, with_proof = await verify(copy), await verify(copy, proof)
+    await export(copy, tmp_path / "exported")
+    exported = SqliteLog(tmp_path / "exported", read_only=True)
+    assert [await verify(exported), await verify(exported, proof)] == [alone, with_proof]
+    await exported.close()
+    return alone, with_proof
 
 
 def flip(position: int) -> Callable[[Messages], Messages]:
@@ -125,6 +138,34 @@ async def test_what_was_changed_after_the_last_decision_is_found_by_a_checkpoint
     assert alone.passed, "nothing on the log says otherwise"
     assert len(with_proof.findings) == 1
     assert with_proof.findings[0].position >= LAST + 1
+
+
+async def test_a_history_written_anew_from_a_record_on_is_found_by_a_checkpoint(
+    new_log: NewLog, tmp_path: Path
+) -> None:
+    """Every later decision is decided again over what was forged, with its digests: the log is whole in itself."""
+
+    def forge(messages: Messages) -> Messages:
+        fold, digest, written = Fold(), chain.GENESIS, []
+        for position, message in enumerate(messages):
+            if position == NODE:
+                message = Message(message.headers, message.value.replace(b"NVIDIA-A100", b"NVIDIA-H100"))
+                assert message != messages[NODE]
+            record = from_message(message)
+            assert isinstance(record, Record)
+            if isinstance(record.body, Batch):
+                again = decide(fold, record.body.time_ms, digest.hex(), record.body.batch)
+                assert again is not None
+                record = replace(record, body=again)
+                message = to_message(record, "prod")
+            fold.apply(position, record, digest.hex())
+            digest = chain.extend(digest if position else chain.GENESIS, message)
+            written.append(message)
+        return written
+
+    alone, with_proof = await forged(new_log, tmp_path, forge)
+    assert alone.passed
+    assert len(with_proof.findings) == 1
 
 
 async def test_a_cut_tail_is_found_by_a_checkpoint(new_log: NewLog, tmp_path: Path) -> None:

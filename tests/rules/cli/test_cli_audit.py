@@ -222,10 +222,6 @@ async def test_a_log_that_began_anew_is_audited_on_both_sides() -> None:
     assert report.decisions == 3
 
 
-async def test_an_empty_log_passes() -> None:
-    assert (await verify(MemoryLog())).passed
-
-
 @pytest.mark.parametrize(
     ("where", "problem"),
     [

@@ -370,4 +370,6 @@ def test_a_log_whose_front_is_gone_can_still_be_read(tmp_path: Path) -> None:
     write(tmp_path, tell)
     assert len(shown(tmp_path, "log").splitlines()) == 5
     assert "nothing is decided in this state" in shown(tmp_path, "state")
-    assert call(tmp_path, "audit", "verify").exit_code == 0
+    audit = call(tmp_path, "audit", "verify")
+    assert audit.exit_code == 1, "what cannot be decided again is not passed"
+    assert "cannot be decided again: the beginning of the log is gone" in audit.output
