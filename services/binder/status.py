@@ -32,7 +32,6 @@ from services.binder.written import Due, Pace
 from services.runtime.following import catch_up
 
 INTERVAL_MS: Final = 10_000
-CONFLICTS_MAX: Final = 3
 #: Even if nothing is new, what is to be repeated while it holds (EV-1) is looked for this often.
 REPEAT_MS: Final = 60_000
 
@@ -74,7 +73,8 @@ class StatusWriter:
             NodeStatus(self.recorder),
             ConfigStatus(self.recorder),
         )
-        self._seen = self._watcher_term = -1
+        self._seen = -1
+        self._terms = (-1, -1)
         self._passed_ms = 0
         self._unfinished = False
 
@@ -101,10 +101,15 @@ class StatusWriter:
         return any(results)
 
     def _distrust(self) -> None:
-        """A new watcher's term may follow an API server that was restored without what was written: read it again."""
-        term = self.follower.state.model.terms.get("watcher", Term()).number
-        if term != self._watcher_term:
-            self._watcher_term = term
+        """What was written may not be there any more: it is read again.
+
+        A new watcher's term may follow an API server that was restored without it; before a new term of our own
+        somebody else may have led, and written.
+        """
+        terms = self.follower.state.model.terms
+        now = terms.get("watcher", Term()).number, terms.get("binder", Term()).number
+        if now != self._terms:
+            self._terms = now
             for part in self._written:
                 part.forget()
 
@@ -121,13 +126,11 @@ class StatusWriter:
 
 
 async def _tried(write: Due) -> bool:
-    """Do one write, reading anew after a conflict; False if it is to be tried again in a later step."""
-    for _ in range(CONFLICTS_MAX):
-        try:
-            return await write()
-        except ApiError as error:
-            if error.status != 409:
-                return False
-        except ApiUnknown:
-            return False
-    return False
+    """Do one write; False if it is to be tried again in a later step.
+
+    So it is after a conflict too: who slept and writes late must not read anew and write what is long past.
+    """
+    try:
+        return await write()
+    except (ApiError, ApiUnknown):
+        return False

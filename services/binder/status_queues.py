@@ -59,5 +59,6 @@ class QueueStatus:
             return
         merge = {**{key: None for key in old if key not in wanted}, **wanted}
         meta = item["metadata"]
-        body = {"metadata": {"uid": meta["uid"]}, "status": {"allocated": merge}}
+        version = meta.get("resourceVersion", "")
+        body = {"metadata": {"uid": meta["uid"], "resourceVersion": version}, "status": {"allocated": merge}}
         await self._api.patch(QUEUE, "", meta["name"], body, "status")

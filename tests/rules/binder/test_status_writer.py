@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 from support.service_world import World, refused, unknown
 
 from events.canonical import Json
-from events.kinds import EVENT, POD, POD_GROUP, QUEUE
+from events.kinds import EVENT, NODE, POD, POD_GROUP, QUEUE, Kind
 from events.records import GroupBook, PodBook
 from scheduling.objects import PodGroup
 from scheduling.state.model import GroupEntry
@@ -14,6 +17,7 @@ from services.binder.status import StatusWriter
 from services.binder.status_groups import GroupStatus, Wanted, status_of
 from services.binder.status_pods import status_of as pod_status_of
 from services.binder.written import Pace, Written
+from services.runtime.terms import STAND_BACK_MS
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -209,6 +213,65 @@ async def test_queue_status_shows_what_is_charged_q6() -> None:
     world.store.remove(POD, "team-a", "one")
     await world.settle()
     assert world.get(QUEUE, "default")["status"]["allocated"] == {"cpu": "0", "memory": "0"}
+
+
+class Sleepy:
+    """An API server that is reached by a process which falls asleep before it writes the status of a queue."""
+
+    def __init__(self, api: Any) -> None:
+        self._api = api
+        self.asleep, self.wake = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    async def patch(self, kind: Kind, *what: Any) -> Json:
+        if kind == QUEUE:
+            self.asleep.set()
+            await self.wake.wait()
+        return await self._api.patch(kind, *what)
+
+
+async def test_what_a_predecessor_writes_late_does_not_stay_q6() -> None:
+    """scheduling/Q-6."""
+    world = World()
+    world.node("n1")
+    world.single("one")
+    for _ in range(5):
+        for service in (world.watcher, world.scheduler, world.binder):
+            await service.step()
+    late = Sleepy(world.api)
+    predecessor = asyncio.create_task(StatusWriter(late, world.binder.follower, world.clock).step())
+    await late.asleep.wait()
+    world.store.remove(POD, "team-a", "one")
+    await world.settle()
+    late.wake.set()
+    await predecessor
+    await world.settle()
+    assert world.get(QUEUE, "default")["status"]["allocated"] == {"cpu": "0", "memory": "0"}
+
+
+async def test_who_leads_again_takes_nothing_that_it_wrote_before_for_written_pg2() -> None:
+    """scheduling/PG-2: what another binder wrote meanwhile is no longer what the state says."""
+    world = World()
+    for name in ("n1", "n2", "n3"):
+        world.node(name, cpu="4")
+    world.single("waits", cpu="8")
+    await world.settle()
+    text = condition(world.get(POD_GROUP, "waits"), "Unschedulable")["message"]
+    first = world.binder, world.status
+    world.binder = world.new_binder()
+    world.store.remove(NODE, "", "n3")
+    await world.settle()
+    assert condition(world.get(POD_GROUP, "waits"), "Unschedulable")["message"] != text
+    world.node("n3", cpu="4")
+    await world.decide()
+    world.binder, world.status = first
+    await world.binder.step()
+    world.clock.time_ms += STAND_BACK_MS
+    await world.settle()
+    assert world.binder.leading
+    assert condition(world.get(POD_GROUP, "waits"), "Unschedulable")["message"] == text
 
 
 async def test_a_refusal_of_the_configuration_is_told_on_its_configmap_cfg6() -> None:
