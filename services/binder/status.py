@@ -96,6 +96,7 @@ class StatusWriter:
         due: list[Due] = []
         for part in self._parts:
             due += part.due(self.follower.state.model)
+        self._unfinished = True  # whatever comes in between
         results = await self._all(due)
         self._unfinished = not all(results)
         return any(results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from support.service_world import World, refused, unknown
 
 from events.canonical import Json
@@ -300,6 +301,21 @@ async def test_failed_writes_are_tried_again() -> None:
     await world.settle()
     assert condition(world.get(POD, "waits"), "PodScheduled")["reason"] == "Unschedulable"
     assert world.get(POD_GROUP, "waits")["status"]["phase"] == "Inqueue"
+
+
+async def test_what_ends_a_pass_does_not_end_its_writes_pg2() -> None:
+    """scheduling/PG-2: credentials that cannot be read, say, end the step; nothing new comes, and yet it is written."""
+    world = World()
+    world.node("n1", cpu="1")
+    world.single("waits", cpu="8")
+    await world.decide()
+    await world.binder.step()
+    world.api.faults["patch"] = [OSError("no credentials")]
+    with pytest.raises(OSError, match="no credentials"):
+        await world.status.step()
+    await world.status.step()
+    assert condition(world.get(POD_GROUP, "waits"), "Unschedulable")["status"] == "True"
+    assert condition(world.get(POD, "waits"), "PodScheduled")["reason"] == "Unschedulable"
 
 
 # --- events ---------------------------------------------------------------------------------------------------------
