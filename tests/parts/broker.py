@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import time
+from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from parts.cache import folder, free_port, missing
 
 _HERE = Path(__file__).parent / "kafka"
 _START_S = 300.0
 USER, PASSWORD = "gpuledger", "secret-of-the-tests"
+#: Its log says when.
+_TIMES: Final = (
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
+)
 
 
 def jars() -> Path:
@@ -100,13 +108,18 @@ class Broker:
         assert self._process is not None, "the broker runs"
         self._process.send_signal(signal.SIGCONT)
 
+    def failed_members(self, group: str) -> list[float]:
+        """Return when the group's coordinator took a member for failed, each time, as ``time.time`` tells it."""
+        said = re.compile(rf"^(\S+) \[.* Member \S+ in group {re.escape(group)} has failed", re.MULTILINE)
+        return [datetime.strptime(at, "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() for at in said.findall(self._log_text())]
+
     @property
     def _config(self) -> Path:
         return self._home / "server.properties"
 
     def _java(self, *arguments: str) -> list[str]:
         heap = ["-Xmx384m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        return ["java", *heap, "-cp", f"{self._jars}/*", *arguments]
+        return ["java", *heap, *_TIMES, "-cp", f"{self._jars}/*", *arguments]
 
     def _format(self) -> None:
         if self._config.exists():

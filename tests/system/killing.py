@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -22,6 +22,9 @@ from services.cli.labscript import NAMESPACE
 
 CARD_MB, SHARES, CARDS = 8_192, 10, 8
 MIG_CARD_MB, MIG_SLICES = 81_920, 7
+GANG = "gang-"
+#: Beside others on a card, alone of its kind on a card (exclusivity), on a MIG slice of its own.
+SHARED, EXCLUSIVE, SLICE = "shared", "training", "slice"
 _LOOK_EVERY_S = 0.03
 _CONFIG = """
 actions: "enqueue, allocate, backfill"
@@ -53,11 +56,15 @@ class Judging(Fold):
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[tuple[Record, str]] = []
+        #: When a term of a role was read that counts.
+        self.opened: dict[str, list[float]] = defaultdict(list)
         self.over_given: list[str] = []
 
     def apply(self, position: int, record: Record, chain_before: str) -> str:
         verdict = super().apply(position, record, chain_before)
         self.seen.append((record, verdict))
+        if isinstance(record.body, Opened) and verdict.startswith(APPLIED):
+            self.opened[record.body.role].append(time.time())
         if self.after_batch:
             self.over_given += [
                 f"{position}: card {card.uuid}"
@@ -185,13 +192,18 @@ def _node(name: str, cards: str, number: int, memory: int) -> Json:
 
 
 def workload(pods: int, chance: random.Random) -> Iterator[list[Json]]:
-    """Yield the objects of one workload after another: gangs of awkward sizes, pods alone, exclusive ones, slices."""
+    """Yield the objects of one workload after another: gangs of awkward sizes, pods alone, exclusive ones, slices.
+
+    Each of these in each size comes once before chance decides.
+    """
     left, number = pods, 0
+    first = [(what, size) for size in (1, 2, 3, 7) for what in (SHARED, EXCLUSIVE, SLICE)]
     while left > 0:
         number += 1
-        size = min(left, chance.choice((1, 1, 2, 3, 7)))
-        what = chance.choice(("shared", "shared", "training", "slice"))
-        group = f"gang-{number}" if size > 1 else ""
+        drawn = chance.choice((SHARED, SHARED, EXCLUSIVE, SLICE)), chance.choice((1, 1, 2, 3, 7))
+        what, size = first.pop(0) if first else drawn
+        size = min(left, size)
+        group = f"{GANG}{number}" if size > 1 else ""
         items: list[Json] = []
         if group:
             items.append({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
@@ -203,7 +215,7 @@ def workload(pods: int, chance: random.Random) -> Iterator[list[Json]]:
 
 
 def _pod(name: str, group: str, what: str) -> Json:
-    amounts = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000" if what == "slice" else "1200"}
+    amounts = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000" if what == SLICE else "1200"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -215,11 +227,21 @@ def _pod(name: str, group: str, what: str) -> Json:
         },
         "spec": {
             "schedulerName": "volcano",
-            "nodeSelector": {"kind": "m" if what == "slice" else "n"},
+            "nodeSelector": {"kind": "m" if what == SLICE else "n"},
             "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "c", "image": "none", "resources": {"limits": amounts}}],
         },
     }
+
+
+def kinds(pods: list[Json]) -> dict[str, int]:
+    """Return how many pods there are of each kind of workload, alone and in gangs."""
+    found: Counter[str] = Counter()
+    for pod in pods:
+        meta: dict[str, Any] = pod["metadata"]
+        in_gang = meta.get("annotations", {}).get(names.GROUP_NAME, "").startswith(GANG)
+        found[f"{meta['labels']['workloadType']}{', in gangs' if in_gang else ', alone'}"] += 1
+    return dict(sorted(found.items()))
 
 
 # --- the judgement --------------------------------------------------------------------------------------------------
@@ -251,7 +273,7 @@ def misgiven(pods: list[Json]) -> list[str]:
             shares[uuid] += 1
             if "[" in card:
                 alone[card] += 1
-            elif meta["labels"]["workloadType"] == "training":
+            elif meta["labels"]["workloadType"] == EXCLUSIVE:
                 alone[f"training on {uuid}"] += 1
     wrong = [f"{uuid}: {memory} MiB" for uuid, memory in held.items()
              if memory > (MIG_CARD_MB if uuid.startswith("GPU-m") else CARD_MB)]  # fmt: skip

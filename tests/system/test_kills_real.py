@@ -30,17 +30,20 @@ from parts.broker import Broker
 from parts.gate import Gate
 from parts.kube import KubeApiServer
 from parts.postgres import Postgres
-from system.killing import Tail, cluster, given, misgiven, workload
+from system.killing import EXCLUSIVE, SHARED, SLICE, Tail, cluster, given, kinds, misgiven, workload
 from system.lab import insisting, until
 from system.points import Points
-from system.real import Run, running
+from system.real import Run, everything, running
+from system.takeovers import spread, takeovers
 
 from adapters.cluster.port import ApiError
 from adapters.log.kafka import KafkaLog
 from events import names
 from events.canonical import Json
-from events.kinds import POD, POD_GROUP, Kind, kind_of
+from events.kinds import POD, POD_GROUP, QUEUE, Kind, kind_of
 from events.records import Role
+from scheduling.cycle.queue_status import allocated, as_status
+from services.binder.status_groups import status_of, wanted_status
 from services.cli import manifests
 from services.cli.labscript import NAMESPACE
 
@@ -48,7 +51,7 @@ KILLS = int(os.environ.get("GPULEDGER_KILLS", "60"))
 PODS = int(os.environ.get("GPULEDGER_KILL_PODS", "200"))
 SEED = int(os.environ.get("GPULEDGER_KILL_SEED", "7"))
 ROLES: tuple[Role, ...] = ("watcher", "scheduler", "binder")
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 #: Each role once, and once more where a term has to open first: about as many as that.
 KILLS_A_ROUND = 4
 #: Within a round workloads come and go this often, so that there is always something to do.
@@ -110,6 +113,10 @@ class Kills:
         self.count: Counter[tuple[str, str]] = Counter()
         self.kills = 0
         self.led_again: list[float] = []
+        #: When a leader of each role died, and from when till when a part was away or a leader stood still.
+        self.deaths: dict[str, list[float]] = {role: [] for role in ROLES}
+        self.disturbed: list[tuple[float, float]] = []
+        self.mishaps: Counter[str] = Counter()
         self.woken: list[str] = []
         self.killing: list[asyncio.Task[None]] = []
 
@@ -126,7 +133,10 @@ class Kills:
                 await self._apply(items)
                 self.made.append(items)
             for mishap in mishaps.get(number, ()):
+                began = time.time()
                 await mishap()
+                self.disturbed.append((began, time.time()))
+                self.mishaps[mishap.__name__.strip("_")] += 1
             while not all(task.done() for task in self.killing):
                 await self._come_and_go()
                 await asyncio.wait(self.killing, timeout=COME_AND_GO_S)
@@ -185,17 +195,27 @@ class Kills:
             self.led_again.append(time.monotonic() - killed)
 
     def _kill_process(self, name: str) -> None:
+        role = name.partition("-")[0]
+        if name == self.tail.leader(self.run.stack, role):
+            self.deaths[role].append(time.time())
         self.run.stack.kill(name)
         self.run.stack.start(name)
         self.kills += 1
 
     def tell(self) -> None:
-        """Print what happened."""
-        again = sorted(self.led_again) or [0.0]
-        print(f"somebody led again after {again[len(again) // 2]:.1f} s (median), {again[-1]:.1f} s (longest)")
+        """Print who died where, what else happened, and how long nobody led."""
         for (role, point), count in sorted(self.count.items()):
             print(f"  {role}: {point}: {count}")
-        print(f"  woken: {self.woken}, restored: {self.restored}, missed: {self.missed}")
+        print(f"  besides: {dict(self.mishaps)}, woken: {self.woken}, restored: {self.restored}, missed: {self.missed}")
+        print(f"  somebody led again, whatever else was going on, after {spread(self.led_again)}")
+        for role in ROLES:
+            group = f"gpuledger-{role}" + (f".{self.run.stack.cluster}" if role != "scheduler" else "")
+            noticed, opened = self.broker.failed_members(group), self.tail.fold.opened[role]
+            found = list(takeovers(role, self.deaths[role], noticed, opened, self.disturbed))
+            print(f"  {role}: {len(self.deaths[role])} leaders died, {len(found)} with nothing else for a neighbour:")
+            print(f"    from the kill until the group noticed {spread([item.noticed_s for item in found])}")
+            print(f"    from then until another one led       {spread([item.led_s for item in found])}")
+            print(f"    in all                                {spread([item.whole_s for item in found])}")
 
     async def _led(self, role: str) -> bool:
         return await self.tail.until(lambda: bool(self.tail.leader(self.run.stack, role)), PATIENCE_S)
@@ -235,7 +255,7 @@ class Kills:
         """Save the API server's state while bindings are under way."""
 
         async def unbound() -> None:
-            pods = (await self.run.api.list(POD, namespace=NAMESPACE)).items
+            pods = await everything(self.run.api, POD, NAMESPACE)
             self.unbound = {pod["metadata"]["uid"] for pod in pods if not pod["spec"].get("nodeName")}
 
         await insisting(unbound)
@@ -244,12 +264,11 @@ class Kills:
     async def _restore(self) -> None:
         """Restore it, and see that versions went back; then what was made since is made again."""
         assert self.backup is not None
-        before = {item["metadata"]["uid"]: item for item in (await self.run.api.list(POD, namespace=NAMESPACE)).items}
+        before = {item["metadata"]["uid"]: item for item in await everything(self.run.api, POD, NAMESPACE)}
         newest = max(int(item["metadata"]["resourceVersion"]) for item in before.values())
         await self.kube.restore(self.backup)
-        page = await self.run.api.list(POD, namespace=NAMESPACE)
-        after = {item["metadata"]["uid"] for item in page.items}
-        assert int(page.version) < newest
+        assert int((await self.run.api.list(POD, limit=1)).version) < newest
+        after = {item["metadata"]["uid"] for item in await everything(self.run.api, POD, NAMESPACE)}
         back, gone = len(after - before.keys()), len(before.keys() - after)
         self.restored.append(f"{back} pods came back, {gone} went")
         for items in self.made:
@@ -270,34 +289,42 @@ async def test_nothing_is_lost_and_nothing_is_done_twice(
         try:
             await kills.rounds()
         finally:
+            print(f"\n{kills.kills} kills in {time.monotonic() - began:.0f} s")
             kills.tell()
         killed = time.monotonic()
-        pods = await all_bound(run)
-        settled = time.monotonic()
-        print(f"{kills.kills} kills in {killed - began:.0f} s, {PODS} pods bound {settled - killed:.1f} s later")
+        pods = await all_bound(run, tail)
+        print(f"{len(pods)} pods bound {time.monotonic() - killed:.1f} s after the last kill: {kinds(pods)}")
+        assert set(kinds(pods)) == {
+            f"{kind}, {how}" for kind in (SHARED, EXCLUSIVE, SLICE) for how in ("alone", "in gangs")
+        }
         assert kills.missed == []
         assert kills.kills >= KILLS
         assert len(kills.restored) == 1
         assert sorted(kills.woken) == ["binder", "scheduler"]
         assert misgiven(pods) == []
         await once(tail, pods, kills.unbound)
+        print(f"each bound once; with the cluster, {await run.audited('--kubernetes', str(kube.kubeconfig))}", end="")
+        await status_is_written(run, tail)
         await drift_is_named(run, kube, pods[0])
         await nothing_left(run, tail)
+        print("all deleted: no claims, promises or commands are left")
         assert tail.fold.over_given == []
         assert tail.fold.diverged == 0
-        await run.audited()
+        print(f"at the end, {await run.audited()}", end="")
         await run.tables()
     finally:
         await tail.close()
         await log.close()
 
 
-async def all_bound(run: Run) -> list[Json]:
+async def all_bound(run: Run, tail: Tail) -> list[Json]:
     """Wait until every pod has a node, and return them."""
     pods: list[Json] = []
+    model = tail.fold.model
+    await tail.until(lambda: sum(bool(entry.node) for entry in model.pods.values()) == PODS, PATIENCE_S)
 
     async def look() -> bool:
-        pods[:] = (await run.api.list(POD, namespace=NAMESPACE)).items
+        pods[:] = await everything(run.api, POD, NAMESPACE)
         return len(pods) == PODS and all(pod["spec"].get("nodeName") for pod in pods)
 
     held = await until(look, PATIENCE_S)
@@ -312,7 +339,7 @@ def said_of(pod: Json) -> list[str]:
 
 
 async def drift_is_named(run: Run, kube: KubeApiServer, pod: Json) -> None:
-    """The audit finds log and cluster alike; a pod whose cards somebody changed on the API server is named."""
+    """A pod whose cards somebody changed on the API server is named by the audit."""
     meta = pod["metadata"]
     cards = meta["annotations"][names.VGPU_IDS]
 
@@ -320,7 +347,6 @@ async def drift_is_named(run: Run, kube: KubeApiServer, pod: Json) -> None:
         merge = {"metadata": {"annotations": {names.VGPU_IDS: text}}}
         await insisting(partial(run.api.patch, POD, meta["namespace"], meta["name"], merge))
 
-    await run.audited("--kubernetes", str(kube.kubeconfig))
     await write(f"GPU-forged,NVIDIA,1,0:;{cards}")
     audit = await asyncio.to_thread(
         run.stack.command, "audit", "verify", "-o", "json", "--kubernetes", str(kube.kubeconfig)
@@ -353,10 +379,33 @@ async def once(tail: Tail, pods: list[Json], unbound: set[str]) -> None:
     assert {uuid: shares for uuid, shares in held.items() if shares} == given(pods)
 
 
+async def status_is_written(run: Run, tail: Tail) -> None:
+    """PodGroups and queues say on the API server what the state says, though who wrote that died again and again."""
+    model = tail.fold.model
+    wrong: list[str] = []
+
+    async def look() -> bool:
+        groups = {item["metadata"]["uid"]: item for item in await everything(run.api, POD_GROUP, NAMESPACE)}
+        queues = {item["metadata"]["name"]: item for item in await everything(run.api, QUEUE)}
+        charged = allocated(model)
+        wrong[:] = [
+            entry.group.key
+            for entry in model.groups.values()
+            if entry.group.uid not in groups or status_of(groups[entry.group.uid], wanted_status(entry, model), "", "")
+        ] + [
+            f"queue {name}"
+            for name, queue in queues.items()
+            if queue.get("status", {}).get("allocated", {}) != as_status(charged.get(name, {}))
+        ]
+        return not wrong
+
+    assert await until(look, PATIENCE_S), f"another status than the state's: {wrong}"
+
+
 async def nothing_left(run: Run, tail: Tail) -> None:
     """When all pods are gone, nothing is held, promised or under way."""
     for kind in (POD, POD_GROUP):
-        for item in (await run.api.list(kind, namespace=NAMESPACE)).items:
+        for item in await everything(run.api, kind, NAMESPACE):
             with suppress(ApiError):
                 await run.api.delete(kind, NAMESPACE, item["metadata"]["name"], grace_s=0)
 
