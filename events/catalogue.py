@@ -15,24 +15,26 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 #: The attributes that every record carries beside its body (Kafka protocol binding: headers ``ce_*``).
 HEADERS: Final[Json] = {
     "type": "object",
-    "required": [
-        "ce_specversion", "ce_id", "ce_source", "ce_type", "ce_time", "ce_role", "ce_term", "ce_number",
-        "content-type",
-    ],
+    "required": ["ce_specversion", "ce_id", "ce_source", "ce_type", "ce_time", "content-type"],
     "properties": {
         "ce_specversion": {"const": "1.0"},
-        "ce_id": {"type": "string", "description": "<cluster>/<incarnation>/<role initial><term>.<number>"},
+        "ce_id": {
+            "type": "string",
+            "pattern": "/[wsb](0|[1-9][0-9]{0,17})\\.(0|[1-9][0-9]{0,17})$",
+            "description": "<cluster>/<incarnation>/<role initial><term>.<number>; watcher, scheduler or binder",
+        },
         "ce_source": {"type": "string", "description": "gpuledger/<cluster>"},
         "ce_type": {"type": "string"},
-        "ce_time": {"type": "string", "description": "RFC 3339 in UTC with milliseconds"},
+        "ce_time": {
+            "type": "string",
+            "pattern": "^[0-9-]{10}T[0-9:]{8}\\.[0-9]{3}Z$",
+            "description": "RFC 3339 in UTC with milliseconds",
+        },
         "ce_subject": {"type": "string", "description": "Kind/namespace/name of the object that it is about"},
-        "ce_role": {"enum": ["watcher", "scheduler", "binder"]},
-        "ce_term": {"type": "string", "pattern": "^[0-9]+$"},
-        "ce_number": {"type": "string", "pattern": "^[0-9]+$"},
         "ce_ignorable": {"const": "true", "description": "a reader that does not know the version may pass over it"},
         "content-type": {"const": "application/json"},
     },
-}  # fmt: skip
+}
 _FOR_PEOPLE: Final = ("title", "description", "examples")
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from logs import read
 
 from adapters.log.catalogue import files
-from events.catalogue import schemas, shape
+from events import upcasting
+from events.catalogue import HEADERS, schemas, shape
+from events.codec import CODEC, from_message
+from events.records import Record
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -43,6 +49,20 @@ def test_a_published_type_is_never_changed(path: Path) -> None:
         assert shape(now) == shape(released)
     else:
         base, _, version = name.rpartition(".v")
-        assert any(
-            other.rpartition(".v")[0] == base and int(other.rpartition(".v")[2]) > int(version) for other in schemas()
-        )
+        newest = CODEC.versions().get(base, 0)
+        assert newest > int(version), "the type is gone"
+        missing = [step for step in range(int(version), newest) if (base, step) not in upcasting.STEPS]
+        assert not missing, "what is on the logs out there could not be read any more"
+
+
+@pytest.mark.parametrize("path", sorted(HERE.glob("*.jsonl.gz")), ids=lambda path: path.name)
+def test_recorded_logs_bear_the_headers_that_the_catalogue_says(path: Path) -> None:
+    for _, message in asyncio.run(read(path).read(0, 1_000_000)):
+        headers = {name: value.decode() for name, value in message.headers}
+        if not isinstance(from_message(message), Record):
+            continue
+        assert set(HEADERS["required"]) <= headers.keys() <= HEADERS["properties"].keys()
+        for name, value in headers.items():
+            said = HEADERS["properties"][name]
+            assert value == said.get("const", value)
+            assert re.search(said.get("pattern", ""), value), name
