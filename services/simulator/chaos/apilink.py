@@ -15,7 +15,8 @@ from services.cluster.direct import DirectApi
 from services.cluster.refusal import Refused, failure
 from services.cluster.routes import Request
 from services.cluster.watches import Watch
-from services.simulator.chaos.driving import at_once, hold
+from services.simulator.chaos.driving import at_once
+from services.simulator.chaos.lanes import hold
 from services.simulator.chaos.network import Network
 
 CONFLICT, INVALID, BUSY = "api: 409", "api: 422", "api: 429"

@@ -23,6 +23,12 @@ def hold() -> Generator[object, None, None]:
     yield _HELD
 
 
+@coroutine
+def turn() -> Generator[object, None, None]:
+    """Give the other lanes of the process a turn, if it has any."""
+    yield None
+
+
 class Task:
     """One step under way. ``drive`` returns whether it has ended; then ``result`` is what it returned."""
 

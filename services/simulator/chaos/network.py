@@ -15,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from services.simulator.chaos.driving import Killed, hold
+from services.simulator.chaos.driving import Killed, turn
+from services.simulator.chaos.lanes import hold
 
 #: Steps after which an armed fault lapses, and after which a cut heals by itself.
 LAPSE_STEPS: Final = 150
@@ -48,10 +49,14 @@ class Late:
 
 @dataclass
 class Network:
-    """All faults between the processes and their world. ``step`` is the number of the step that is played."""
+    """All faults between the processes and their world. ``step`` is the number of the step that is played.
+
+    ``lanes``: there are processes with several, so each request gives the others a turn.
+    """
 
     step: int = 0
     calm: bool = False
+    lanes: bool = False
     fired: Counter[str] = field(default_factory=Counter)
     armed: list[Arm] = field(default_factory=list)
     cuts: dict[tuple[str, str, str], int] = field(default_factory=dict)
@@ -85,6 +90,8 @@ class Network:
 
     async def point(self, who: str, place: str) -> None:
         """A process comes to a place between two requests: it may be killed or held there."""
+        if self.lanes:
+            await turn()
         if not self.armed:
             return
         for arm in self.armed:

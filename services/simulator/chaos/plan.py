@@ -41,7 +41,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Setting:
-    """What stays the same through a run: the shape of the cluster and the configuration."""
+    """What stays the same through a run: the shape of the cluster and the configuration.
+
+    ``lanes`` are the requests that a binder, status writer or controller has under way at once.
+    """
 
     nodes: int
     cards: int
@@ -56,6 +59,7 @@ class Setting:
     jobs: bool
     database: bool
     idle_ms: int
+    lanes: int = 1
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class Plan:
 def draw(seed: int, length: int) -> Plan:
     """Return the plan of a seed."""
     rng = Random(seed)
-    setting = _setting(rng)
+    setting = replace(_setting(rng), lanes=Random(f"lanes {seed}").choice((1, 4)))
     weights: dict[str, float] = dict(RUNS)
     for family, least, most in ((WORK, 0.5, 1.2), (FAULTS, 0.05, 0.6)):
         scale = rng.uniform(least, most)

@@ -36,6 +36,7 @@ from services.simulator.chaos.apilink import ApiLink
 from services.simulator.chaos.bookkeeping import Bookkeeping
 from services.simulator.chaos.driving import Killed, Task, at_once
 from services.simulator.chaos.inspecting import Inspector
+from services.simulator.chaos.lanes import Lane, Lanes
 from services.simulator.chaos.loglink import LogLink, RememberingCodec
 from services.simulator.chaos.network import Network
 from services.simulator.chaos.plan import Plan
@@ -47,6 +48,8 @@ CLUSTER: Final = "chaos"
 ROLES: Final = ("watcher", "scheduler", "binder", "status", "controller", "agents")
 #: Roles of which two processes may live at once.
 DOUBLED: Final = ("watcher", "scheduler", "binder")
+#: Roles that make several requests at once.
+IN_LANES: Final = ("binder", "status", "controller")
 #: As where a group says who may lead.
 STAND_BACK_MS: Final = 2_000
 #: Events kept per kind: so few that a watch that was cut off for long falls out of the window.
@@ -81,7 +84,13 @@ class Process:
     instance: object
     step: Step
     clock: SkewedClock
-    task: Task | None = None
+    lanes: Lanes | None = None
+    task: Task | Lane | None = None
+
+    def begin(self) -> Task | Lane:
+        """Begin a step."""
+        step = cast(Coroutine[Any, Any, bool], self.step())
+        return self.lanes.begin(step) if self.lanes else Task(step)
 
 
 @dataclass
@@ -93,7 +102,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.rng = Random(self.plan.seed)
-        self.network = Network()
+        self.network = Network(lanes=self.plan.setting.lanes > 1)
         self.log = MemoryLog()
         self.store = Store(self.clock, derived_uid, history_max=HISTORY)
         self.api = EmbeddedApi(self.store, (admit,))
@@ -138,13 +147,18 @@ class World:
         log = LogLink(self.log, self.network, name, self.rng)
         api = ApiLink(self.api, self.network, name, self.rng)
         instance = self._instance(role, name, log, api, clock)
-        process = Process(role, name, instance, cast(Any, instance).step, clock)
+        process = Process(role, name, instance, cast(Any, instance).step, clock, self._lanes(role, name))
         self.processes.append(process)
         return process
 
+    def _lanes(self, role: str, name: str) -> Lanes | None:
+        if self.network.lanes and role in IN_LANES:
+            return Lanes(Random(f"{self.plan.seed}/{name}"))  # type: ignore[abstract]  # what a loop does beyond this
+        return None
+
     def _instance(self, role: str, name: str, log: LogLink, api: ApiLink, clock: SkewedClock) -> object:
         may = partial(self._may_lead, role, name)
-        reader = partial(self._reader, log)
+        reader, lanes = partial(self._reader, log), self.plan.setting.lanes
         if role == "watcher":
             return Watcher(
                 api,
@@ -171,12 +185,13 @@ class World:
             )
         if role == "binder":
             return Binder(
-                api, log, reader(), clock, CLUSTER, name, jitter=_jitter, stand_back_ms=STAND_BACK_MS, may_lead=may
-            )
+                api, log, reader(), clock, CLUSTER, name, parallel=lanes, jitter=_jitter, stand_back_ms=STAND_BACK_MS,
+                may_lead=may,
+            )  # fmt: skip
         if role == "status":
-            return StatusWriter(api, reader(), clock)
+            return StatusWriter(api, reader(), clock, parallel=lanes)
         if role == "controller":
-            return ControllerManager(api, clock, keys=keys.derived, jitter=_jitter)
+            return ControllerManager(api, clock, keys=keys.derived, jitter=_jitter, parallel=lanes)
         return NodeAgents(api, clock, jitter=_jitter)
 
     def _reader(self, log: LogLink) -> Follower[Fold]:
@@ -220,7 +235,7 @@ class World:
         """Drive a process: go on with a step that was held, or begin one. True if it did something."""
         fresh = process.task is None
         if process.task is None:
-            process.task = Task(cast(Coroutine[Any, Any, bool], process.step()))
+            process.task = process.begin()
         try:
             if not process.task.drive():
                 return True
