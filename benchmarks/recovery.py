@@ -6,13 +6,17 @@ The history is that of ``fold_speed`` (a pod is observed, grouped, decided, repo
 SQLite log in a temporary folder, with one pod that still waits at its end. Printed are: records a second when the whole
 log is folded; time and bytes of a snapshot; and from nothing to the first decision, with and without a snapshot that is
 ``tail`` records old, for the scheduler and for the watcher's memory. A snapshot's time is also given for one decision
-made beside it, which it must not hold up.
+made beside it, which it must not hold up. What a process costs before it can begin with any of that, the loading of the
+scheduler's program, is measured in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import resource
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -35,6 +39,11 @@ from services.watcher.beginning import remembered
 from services.watcher.memory import Memory
 
 _APPEND = 500
+_ROOT = Path(__file__).parents[1]
+_PROGRAM = (
+    "services.cli.main", "services.scheduler.scheduler", "services.runtime.model_metrics", "adapters.database.recovery",
+    "adapters.log.kafka",
+)  # fmt: skip
 
 
 class _Watch:
@@ -64,6 +73,15 @@ def _waiting(number: int) -> Message:
     record = Record(record_id("c", "i", "watcher", 1, number), "watcher", 1, number, "", _START_MS,
                     _observed("Pod", item, 10**8))  # fmt: skip
     return to_message(record, "c")
+
+
+def _load_program() -> None:
+    """Start Python and load what a scheduler on Kafka with a database is made of."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run([sys.executable, "-c", f"import {', '.join(_PROGRAM)}"], check=True, cwd=_ROOT)
+    after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - began
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"a scheduler's program loaded: {wall:.2f} s ({cpu:.2f} s of processor)", flush=True)
 
 
 async def _write(log: SqliteLog, messages: list[Message]) -> None:
@@ -116,6 +134,7 @@ async def _first_decision(follower: Follower[Fold]) -> Follower[Fold]:
 
 
 async def main(pods: int, nodes: int, tail: int) -> None:
+    _load_program()
     messages = _history(pods, nodes)
     number = sum(dict(message.headers)["ce_id"].startswith(b"c/i/w1.") for message in messages)
     with tempfile.TemporaryDirectory() as folder:

@@ -33,7 +33,10 @@ _AGAIN_AFTER_S: Final = 1.0
 
 
 class Membership:
-    """One process's membership of a group. ``holds`` may be asked from any thread."""
+    """One process's membership of a group. ``holds`` may be asked from any thread.
+
+    ``failure`` is what keeps it out, until the group has answered again.
+    """
 
     def __init__(
         self,
@@ -87,15 +90,14 @@ class Membership:
         )
         try:
             try:
-                consumer.subscribe(self._topics, listener=_Listener(consumer, self._hold))
+                consumer.subscribe(self._topics, listener=_Listener(consumer, self._hold, self._given))
                 await consumer.start()
-                self.failure = ""
                 await self._while_alive(consumer)
             finally:
                 self._hold(())
                 await consumer.stop()
         except TROUBLE as error:
-            self.failure = repr(error)
+            self.failure = f"group {self._group}: {error!r}"
             await asyncio.sleep(_AGAIN_AFTER_S)
 
     async def _while_alive(self, consumer: AIOKafkaConsumer) -> None:
@@ -111,12 +113,22 @@ class Membership:
     def _hold(self, topics: Iterable[str]) -> None:
         self._held = frozenset(topics)
 
+    def _given(self, topics: Iterable[str]) -> None:
+        """The group has answered: these are ours, and be it none."""
+        self._hold(topics)
+        self.failure = ""
+
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ships no types
     """Notes what the group gives and takes, and pauses it: nothing ever comes through this consumer."""
 
-    def __init__(self, consumer: AIOKafkaConsumer, hold: Callable[[Iterable[str]], None]) -> None:
-        self._consumer, self._hold = consumer, hold
+    def __init__(
+        self,
+        consumer: AIOKafkaConsumer,
+        hold: Callable[[Iterable[str]], None],
+        given: Callable[[Iterable[str]], None],
+    ) -> None:
+        self._consumer, self._hold, self._given = consumer, hold, given
 
     def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
         self._hold(())
@@ -124,4 +136,4 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka sh
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         partitions = list(assigned)
         self._consumer.pause(*partitions)
-        self._hold(partition.topic for partition in partitions)
+        self._given(partition.topic for partition in partitions)

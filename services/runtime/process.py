@@ -47,6 +47,7 @@ class Process:
         self.driven: list[Driven] = []
         self.port = 0
         self._tasks: list[asyncio.Task[None]] = []
+        self._members: list[Membership] = []
         self._closers: list[Callable[[], Awaitable[Any]]] = []
         self._starting = "starting"
         self._stop = asyncio.Event()
@@ -151,6 +152,7 @@ class Process:
         session_ms = self.settings.kafka.session_s * 1000
         member = Membership(self.kafka(clusters[0]), topics, group, session_ms=session_ms, alive=self._alive)
         member.start()
+        self._members.append(member)
         self.at_end(member.close)
         return lambda cluster: lambda: member.holds(self.settings.topic_of(cluster))
 
@@ -205,4 +207,5 @@ class Process:
     def _all_well(self) -> str:
         failures = [f"{item.name}: {item.failure or 'has not stepped yet'}" for item in self.driven
                     if item.failure or not item.steps]  # fmt: skip
+        failures += [member.failure for member in self._members if member.failure]
         return "; ".join([self._starting] if self._starting else failures)

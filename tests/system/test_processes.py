@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 import urllib.error
@@ -23,6 +24,8 @@ from system.stack import Stack, run_gpuledger
 
 from adapters.log.kafka_topic import KafkaSettings, ensure_topic
 from adapters.log.membership import Membership
+from services.runtime.process import Process
+from services.runtime.settings import load_settings
 
 SESSION_MS = 1_500
 
@@ -202,22 +205,59 @@ async def test_who_waits_for_hours_still_takes_over(join: Join, monkeypatch: pyt
     assert await until(lambda: held(second) == 2, PATIENCE_S)
 
 
-async def test_a_membership_that_the_client_gave_up_is_begun_anew(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Groups refuse who joins, in a way that the client cannot go on after, as long as this says why."""
+    why: list[str] = []
+    perform = CoordinatorGroupRebalance.perform_group_join
+
+    async def join(self: CoordinatorGroupRebalance) -> object:
+        if why:
+            raise KafkaError(why[0])
+        return await perform(self)
+
+    monkeypatch.setattr(CoordinatorGroupRebalance, "perform_group_join", join)
+    return why
+
+
+async def test_a_membership_that_the_client_gave_up_is_begun_anew(join: Join, refusing: list[str]) -> None:
     """What the client cannot go on after it keeps until somebody asks; until then it neither joins nor leaves."""
     first, second = join(), join()
     assert await until(lambda: (held(first), held(second)) == (1, 1), PATIENCE_S)
-    refusals = [KafkaError("the group does not take anybody")]
-    perform = CoordinatorGroupRebalance.perform_group_join
-
-    async def refusing_once(self: CoordinatorGroupRebalance) -> object:
-        if refusals:
-            raise refusals.pop()
-        return await perform(self)
-
-    monkeypatch.setattr(CoordinatorGroupRebalance, "perform_group_join", refusing_once)
+    refusing.append("nobody is taken")
     await first.close()
+    assert await until(lambda: "nobody is taken" in second.failure, PATIENCE_S)
+    refusing.clear()
     assert await until(lambda: held(second) == 2, PATIENCE_S)
-    assert not refusals
+    assert second.failure == ""
+
+
+async def test_a_process_that_its_group_does_not_take_says_so(
+    kafka_broker: Broker, tmp_path: Path, refusing: list[str]
+) -> None:
+    refusing.append("nobody is taken")
+    stack = Stack(tmp_path, kafka_broker, f"c-{uuid.uuid4().hex[:8]}")
+    process = Process("scheduler", load_settings(stack.config))
+    await ensure_topic(stack.kafka)
+
+    async def build(process: Process) -> None:
+        process.join("gpuledger-scheduler", [stack.cluster])
+
+    async def ready() -> tuple[int, str]:
+        return await asyncio.to_thread(get, process.port, "/readyz") if process.port else (0, "")
+
+    async def refused() -> bool:
+        return "group gpuledger-scheduler: " in (await ready())[1]
+
+    async def taken() -> bool:
+        return (await ready())[0] == 200
+
+    running = asyncio.create_task(process.run(build))
+    assert await until(refused, PATIENCE_S)
+    refusing.clear()
+    assert await until(taken, PATIENCE_S)
+    process._stop.set()
+    assert await running == 0
 
 
 async def test_who_stands_still_gives_its_clusters_up(join: Join) -> None:
