@@ -118,7 +118,9 @@ def _namespace(item: Json) -> None:
 
 
 def _priority_class(item: Json) -> None:
-    fill(item, preemptionPolicy="PreemptLowerPriority")
+    fill(item, value=0, preemptionPolicy="PreemptLowerPriority")
+    if item.get("globalDefault") is False:
+        del item["globalDefault"]
 
 
 def _pod_group(item: Json) -> None:

@@ -8,7 +8,7 @@ Dependents in the background are the controllers' part.
 from __future__ import annotations
 
 from events.canonical import Json
-from events.kinds import NAMESPACE, POD, SERVICE, Kind
+from events.kinds import NAMESPACE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE, Kind
 from services.cluster import patches, quota, reading
 from services.cluster.reading import finalizers, owners
 from services.cluster.refusal import bad_options, bad_request, conflict, details_of, forbidden, not_found, success
@@ -20,6 +20,8 @@ _FOREGROUND = "foregroundDeletion"
 _KEPT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _POLICIES = ("", "Background", "Foreground", "Orphan")
 _GRACE_S = 30
+#: Kinds whose last form is the answer to their deletion.
+_TOLD_WHOLE = (POD, SERVICE, RESOURCE_QUOTA, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM)
 
 
 class Deletes:
@@ -52,7 +54,7 @@ class Deletes:
             raise forbidden(kind, target.name, "this namespace may not be deleted")
         self._writes.admit("delete", kind, None, item)
         gone, last = self._end(kind, item, options, dry_run=request.dry_run)
-        if not gone or kind in (POD, SERVICE):
+        if not gone or kind in _TOLD_WHOLE:
             return Response(200, last)
         return Response(200, success(200, details_of(kind, target.name, uid=item["metadata"].get("uid", ""))))
 
@@ -100,6 +102,8 @@ class Deletes:
         else:
             meta["deletionTimestamp"] = timestamp(self._store.clock.now_ms() + grace * 1000)
             meta["deletionGracePeriodSeconds"] = grace
+            if isinstance(meta.get("generation"), int):
+                meta["generation"] += 1
         if waits:
             meta["finalizers"] = waits
         marked = {**item, "metadata": meta}

@@ -16,9 +16,9 @@ def under(item: Json, key: str) -> Json | None:
 
 
 def fill(item: Json | None, **defaults: Any) -> None:
-    """Set the fields that are absent."""
+    """Set the fields that are absent. A text that is empty counts as absent, as it does for the real server."""
     for key, value in defaults.items():
-        if item is not None and item.get(key) is None:
+        if item is not None and item.get(key) in ((None, "") if isinstance(value, str) else (None,)):
             item[key] = value
 
 

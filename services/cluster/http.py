@@ -113,14 +113,19 @@ class _Handler:
 
     def _formed(self, request: web.Request, asked: Request, response: Response) -> web.Response:
         """Give the answer the form that the client prefers."""
-        accept = request.headers.get("Accept", "")
-        if response.status < 400 and response.body.get("kind") != "Status" and wire.accepts(accept, "Table"):
-            kind = target_of(asked.path).kind
-            if response.body.get("kind") in (kind.name, f"{kind.name}List"):
-                now_ms = self._api.store.clock.now_ms()
-                included = asked.query.get("includeObject", "Metadata")
-                return _json(response.status, tables.table(kind, response.body, now_ms, included), _TABLE)
-        return _json(response.status, response.body)
+        accept, body = request.headers.get("Accept", ""), response.body
+        if response.status >= 400 or body.get("kind") == "Status":
+            return _json(response.status, body)
+        kind = target_of(asked.path).kind
+        if body.get("kind") == f"{kind.name}List" and wire.accepts(accept, "PartialObjectMetadataList"):
+            return _json(response.status, tables.partial_list(body))
+        if body.get("kind") == kind.name and wire.accepts(accept, "PartialObjectMetadata"):
+            return _json(response.status, tables.partial(body))
+        if body.get("kind") in (kind.name, f"{kind.name}List") and wire.accepts(accept, "Table"):
+            now_ms = self._api.store.clock.now_ms()
+            included = asked.query.get("includeObject", "Metadata")
+            return _json(response.status, tables.table(kind, body, now_ms, included), _TABLE)
+        return _json(response.status, body)
 
     # Watches.
 
@@ -131,11 +136,12 @@ class _Handler:
             raise Refused(422, "Invalid", message)
         timeout_s = number(asked, "timeoutSeconds") or random.randint(*WATCH_S)
         watch = self._api.watch(asked)
-        as_table = bool(wire.accepts(request.headers.get("Accept", ""), "Table"))
-        response = web.StreamResponse(headers={"Content-Type": _TABLE if as_table else "application/json"})
+        accept = request.headers.get("Accept", "")
+        form = next((form for form in ("Table", "PartialObjectMetadata") if wire.accepts(accept, form)), "")
+        response = web.StreamResponse(headers={"Content-Type": _TABLE if form == "Table" else "application/json"})
         response.enable_chunked_encoding()
         await response.prepare(request)
-        stream = _Stream(self._api, watch, response, asked, as_table)
+        stream = _Stream(self._api, watch, response, asked, form)
         try:
             await stream.run(timeout_s, self._stopping)
         except (ConnectionError, ConnectionResetError):
@@ -149,9 +155,9 @@ class _Stream:
     """One open watch on the wire."""
 
     def __init__(self, api: EmbeddedApi, watch: Watch, response: web.StreamResponse, asked: Request,
-                 as_table: bool) -> None:  # fmt: skip
+                 form: str) -> None:  # fmt: skip
         self._api, self._watch, self._response = api, watch, response
-        self._bookmarks, self._as_table = asked.flag("allowWatchBookmarks"), as_table
+        self._bookmarks, self._form = asked.flag("allowWatchBookmarks"), form
         self._included = asked.query.get("includeObject", "Metadata")
         self._news = asyncio.Event()
         self._first = True
@@ -202,7 +208,9 @@ class _Stream:
             await self._response.write(b"".join(self._line(*line) for line in lines))
 
     def _line(self, type_: str, item: Json) -> bytes:
-        if self._as_table and type_ != "ERROR":
+        if self._form == "PartialObjectMetadata" and type_ != "ERROR":
+            item = tables.partial(item)
+        elif self._form and type_ != "ERROR":
             shown = item
             now_ms = self._api.store.clock.now_ms()
             item = tables.table(self._watch.kind, shown, now_ms, self._included, head=self._first,

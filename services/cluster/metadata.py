@@ -64,7 +64,7 @@ def check_update(new: Json, old: Json, problems: Problems) -> None:
     _finalizers(added, problems)
     selector("metadata.labels", _changed(new, old, "labels"), problems)
     for key in _changed(new, old, "annotations"):
-        _key(key.lower(), "metadata.annotations", problems)
+        qualified(key.lower(), "metadata.annotations", problems)
     size = _size(mapping(new.get("annotations")))
     if size > ANNOTATIONS_BYTES_MAX and size > _size(mapping(old.get("annotations"))):
         problems.too_long("metadata.annotations", ANNOTATIONS_BYTES_MAX)
@@ -84,7 +84,8 @@ def _changed(new: Json, old: Json, key: str) -> Json:
     return {name: value for name, value in mapping(new.get(key)).items() if before.get(name) != value}
 
 
-def _key(key: str, field: str, problems: Problems) -> None:
+def qualified(key: str, field: str, problems: Problems) -> None:
+    """Judge a qualified name: a name, or a prefix and a name."""
     prefix, slash, name = key.rpartition("/")
     if slash and not (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
         problems.invalid(field, key, f"prefix part {_SUBDOMAIN_TEXT}")
@@ -97,16 +98,21 @@ def _key(key: str, field: str, problems: Problems) -> None:
 def selector(field: str, labels: Json, problems: Problems) -> None:
     """Judge labels: keys that are qualified names, values that are label values."""
     for key, value in labels.items():
-        _key(key, field, problems)
-        if len(value) > 63:
-            problems.invalid(field, value, "must be no more than 63 characters")
-        elif not _LABEL_VALUE.fullmatch(value):
-            problems.invalid(field, value, _LABEL_VALUE_TEXT)
+        qualified(key, field, problems)
+        label_value(value, field, problems)
+
+
+def label_value(value: str, field: str, problems: Problems) -> None:
+    """Judge the value of a label."""
+    if len(value) > 63:
+        problems.invalid(field, value, "must be no more than 63 characters")
+    elif not _LABEL_VALUE.fullmatch(value):
+        problems.invalid(field, value, _LABEL_VALUE_TEXT)
 
 
 def _annotations(annotations: Json, problems: Problems) -> None:
     for key in annotations:
-        _key(key.lower(), "metadata.annotations", problems)
+        qualified(key.lower(), "metadata.annotations", problems)
     if _size(annotations) > ANNOTATIONS_BYTES_MAX:
         problems.too_long("metadata.annotations", ANNOTATIONS_BYTES_MAX)
 

@@ -26,11 +26,16 @@ def pod_spec(spec: Json) -> None:
     """Complete the spec of a pod or of a pod template."""
     fill(spec, restartPolicy="Always", dnsPolicy="ClusterFirst", schedulerName="default-scheduler",
          terminationGracePeriodSeconds=30, securityContext={})  # fmt: skip
+    grace = spec.get("terminationGracePeriodSeconds")
+    if isinstance(grace, int) and grace < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     for container in mappings(spec.get("initContainers")) + mappings(spec.get("containers")):
         _container(container)
     for volume in mappings(spec.get("volumes")):
         for source in ("configMap", "secret", "projected", "downwardAPI"):
             fill(_there(volume, source), defaultMode=0o644)
+        if set(volume) == {"name"}:
+            volume["emptyDir"] = {}
         fill(_there(volume, "hostPath"), type="")
     if spec.get("hostNetwork") is True:
         for container in mappings(spec.get("initContainers")) + mappings(spec.get("containers")):

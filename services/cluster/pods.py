@@ -7,6 +7,7 @@ resourceVersion that it names (design section 4).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from events.canonical import Json
 from events.kinds import NODE, POD
@@ -41,14 +42,7 @@ class Pods:
 
     def bind(self, target: Target, request: Request) -> Response:
         """Assign a pod to a node. Raises Refused: 404, 409 if it is assigned or not as expected, 422."""
-        binding = request.body
-        if not isinstance(binding, dict) or binding.get("kind", "Binding") != "Binding":
-            raise bad_request("the body of the request must be a Binding object")
-        meta = binding.get("metadata") or {}
-        if not isinstance(meta, dict):
-            raise bad_request("Binding: metadata: must be a mapping")
-        if meta.get("name") not in (None, "", target.name) or meta.get("namespace") not in (None, "", target.namespace):
-            raise bad_request("the name in the binding does not match the name on the URL")
+        binding, meta = _meant_for("Binding", target, request.body)
         node = _node_of(binding, target.name)
         annotations = annotations_of(meta.get("annotations"))
         pod = self._pod(target)
@@ -80,7 +74,7 @@ class Pods:
 
     def evict(self, target: Target, request: Request) -> Response:
         """End a pod by its eviction subresource."""
-        body = request.body if isinstance(request.body, dict) else {}
+        body, _ = _meant_for("Eviction", target, request.body)
         pod = self._pod(target)
         options = body.get("deleteOptions")
         query = {key: value for key, value in request.query.items() if key == "dryRun"}
@@ -126,6 +120,20 @@ class Pods:
         changed["metadata"] = {**changed["metadata"], "resourceVersion": wanted or item["metadata"]["resourceVersion"]}
         main = Target(target.kind, target.namespace, target.name)
         return Response(200, _scale_of(self._writes.change(main, changed, item, dry_run=request.dry_run)))
+
+
+def _meant_for(kind: str, target: Target, body: Any) -> tuple[Json, Json]:
+    """Judge that a body is of this kind and names the pod of the path; return it and its metadata. Raises Refused."""
+    if not isinstance(body, dict) or (body.get("kind") or kind) != kind:
+        raise bad_request(f"the body of the request must be a {kind} object")
+    meta = body.get("metadata") or {}
+    if not isinstance(meta, dict):
+        raise bad_request(f"{kind}: metadata: must be a mapping")
+    if meta.get("name") != target.name:
+        raise bad_request(f"name in URL does not match name in {kind} object")
+    if meta.get("namespace") not in (None, "", target.namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    return body, meta
 
 
 def _node_of(binding: Json, name: str) -> str:

@@ -1,7 +1,8 @@
 """Shapes: whether an object has the fields of its kind, each of its type.
 
 It stands before everything else at the front door, so that what comes after may take types for granted. A null counts
-as absent and is taken away. What an update leaves as it was is not judged, since it may have come in past the door.
+as absent and is taken away, and so does an empty list or map of a typed kind; a field that the kind does not have is
+dropped. What an update leaves as it was is not judged, since it may have come in past the door.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _UNKNOWN_SHOWN_MAX = 20
 
 
 def check(kind: Kind, item: Json, *, strict: bool, old: Json | None = None) -> None:
-    """Judge an object's shape, and take its nulls away. Raises Refused (400), also for unknown fields if ``strict``."""
+    """Judge an object's shape, and leave out what the server would not keep.
+
+    Raises Refused (400), also for unknown fields if ``strict``.
+    """
     walk = _Walk(kind)
     walk.mapping(item, schema.definitions()[schema.name_of(kind)], old, "")
     if "spec" in schema.definitions()[schema.name_of(kind)]:
@@ -40,12 +44,17 @@ class _Walk:
 
     def mapping(self, value: Json, definition: schema.Definition, old: Any, path: str) -> None:
         before = old if isinstance(old, dict) else {}
-        for key in [key for key, item in value.items() if item is None]:
-            del value[key]
-        for key, item in value.items():
+        typed = self.kind not in CUSTOM or path == "metadata"
+        for key, item in list(value.items()):
             where = f"{path}.{key}" if path else key
-            if key not in definition:
+            if item is None:
+                del value[key]
+            elif key not in definition:
                 self.unknown.append(where)
+                del value[key]
+            elif typed and item in ([], {}) and definition[key].startswith(("[]", "{}")):
+                self.value(item, definition[key], before.get(key), where)
+                del value[key]
             elif key not in before or before[key] != item:
                 self.value(item, definition[key], before.get(key), where)
 

@@ -1,4 +1,4 @@
-"""Tables: objects as the columns that ``kubectl get`` prints, each kind's own.
+"""Tables: objects as the columns that ``kubectl get`` prints, each kind's own. And objects as their metadata alone.
 
 The columns are those of the real server (and of Volcano's custom resources), wide ones with priority 1.
 """
@@ -39,8 +39,20 @@ def _row(kind: Kind, columns: tuple[Column, ...], item: Json, now_ms: int, inclu
     if included == "Object":
         row["object"] = {"apiVersion": kind.api_version, "kind": kind.name, **item}
     elif included != "None":
-        row["object"] = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": item["metadata"]}
+        row["object"] = partial(item)
     return row
+
+
+def partial(item: Json) -> Json:
+    """Return an object's metadata alone, for clients that ask for no more."""
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": item["metadata"]}
+
+
+def partial_list(body: Json) -> Json:
+    """Return a list as the metadata of what is in it."""
+    items = [partial(item) for item in body["items"]]
+    kind = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+    return {**kind, "metadata": body["metadata"], "items": items}
 
 
 def _cell(value: Callable[[Row], Any], row: Row) -> Any:

@@ -14,17 +14,21 @@ from events.canonical import Json
 from events.kinds import (
     COMMAND,
     CONFIG_MAP,
+    DAEMON_SET,
     NODE,
     POD,
     POD_GROUP,
     PRIORITY_CLASS,
     QUEUE,
+    REPLICA_SET,
     RESOURCE_QUOTA,
+    STATEFUL_SET,
     VOLCANO_JOB,
     Kind,
 )  # fmt: skip
 from scheduling import quantity
-from services.cluster import metadata
+from services.cluster import metadata, placement
+from services.cluster.reading import mapping, mappings
 from services.cluster.refusal import Problems, bad_request
 
 _DATA_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}", re.ASCII)
@@ -32,9 +36,11 @@ _QUANTITY_TEXT = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )  # fmt: skip
 OBJECT_BYTES_MAX = 1024 * 1024  # a ConfigMap's or Secret's data
-_EFFECTS = ["NoSchedule", "PreferNoSchedule", "NoExecute"]
+_PULL = ["Always", "IfNotPresent", "Never"]
+_PROTOCOLS = ["SCTP", "TCP", "UDP"]
 _COUNTS = ("pods", "services", "secrets", "configmaps", "persistentvolumeclaims", "resourcequotas")
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
+_QUOTAS = (*_COUNTS, *_STANDARD, "storage", "replicationcontrollers", "services.nodeports", "services.loadbalancers")
 _NATIVE_PREFIXES = ("hugepages-", "requests.", "limits.")
 
 
@@ -125,11 +131,7 @@ def _pod(item: Json, problems: Problems) -> None:
     _supported(spec, "restartPolicy", ["Always", "OnFailure", "Never"], problems)
     _supported(spec, "dnsPolicy", ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], problems)
     amounts("spec.overhead", spec.get("overhead"), problems)
-    gates = [gate.get("name") for gate in spec.get("schedulingGates") or []]
-    for place, name in enumerate(gates):
-        if name in gates[:place]:
-            problems.duplicate(f"spec.schedulingGates[{place}]", name)
-    if gates and spec.get("nodeName"):
+    if spec.get("schedulingGates") and spec.get("nodeName"):
         problems.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
     volumes = [volume.get("name") for volume in spec.get("volumes") or []]
     for place, name in enumerate(volumes):
@@ -143,20 +145,7 @@ def _pod(item: Json, problems: Problems) -> None:
                 if mount.get("name") not in volumes:
                     problems.missing(f"spec.{field}[{place}].volumeMounts[{number}].name", mount.get("name"))
     metadata.selector("spec.nodeSelector", spec.get("nodeSelector") or {}, problems)
-    _tolerations(spec.get("tolerations") or [], problems)
-
-
-def _tolerations(tolerations: list[Json], problems: Problems) -> None:
-    for place, toleration in enumerate(tolerations):
-        field, operator = f"spec.tolerations[{place}]", toleration.get("operator") or "Equal"
-        if operator not in ("Equal", "Exists"):
-            problems.unsupported(f"{field}.operator", operator, ["Equal", "Exists"])
-        elif operator == "Exists" and toleration.get("value"):
-            problems.invalid(
-                f"{field}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'"
-            )
-        if (toleration.get("effect") or "NoSchedule") not in _EFFECTS:
-            problems.unsupported(f"{field}.effect", toleration["effect"], _EFFECTS)
+    placement.check(spec, problems)
 
 
 def _container(field: str, container: Json, seen: set[str], problems: Problems) -> None:
@@ -170,16 +159,25 @@ def _container(field: str, container: Json, seen: set[str], problems: Problems) 
     seen.add(name or "")
     if not container.get("image"):
         problems.required(f"{field}.image")
+    if (container.get("imagePullPolicy") or "Always") not in _PULL:
+        problems.unsupported(f"{field}.imagePullPolicy", container["imagePullPolicy"], _PULL)
     _resources(f"{field}.resources", container.get("resources"), problems)
     for place, port in enumerate(container.get("ports") or []):
-        number = port.get("containerPort")
-        if not number:
-            problems.required(f"{field}.ports[{place}].containerPort")
-        elif not 0 < number < 65536:
-            problems.invalid(f"{field}.ports[{place}].containerPort", number, "must be between 1 and 65535, inclusive")
+        _port(f"{field}.ports[{place}]", port, problems)
     for place, variable in enumerate(container.get("env") or []):
         if not variable.get("name"):
             problems.required(f"{field}.env[{place}].name")
+
+
+def _port(field: str, port: Json, problems: Problems) -> None:
+    number, outside = port.get("containerPort"), port.get("hostPort")
+    if not number:
+        problems.required(f"{field}.containerPort")
+    for key, value in (("containerPort", number), ("hostPort", outside)):
+        if value and not 0 < value < 65536:
+            problems.invalid(f"{field}.{key}", value, "must be between 1 and 65535, inclusive")
+    if (port.get("protocol") or "TCP") not in _PROTOCOLS:
+        problems.unsupported(f"{field}.protocol", port["protocol"], _PROTOCOLS)
 
 
 def _supported(spec: Json, key: str, known: list[str], problems: Problems) -> None:
@@ -191,11 +189,23 @@ def _node(item: Json, problems: Problems) -> None:
     status = item.get("status") or {}
     amounts("status.capacity", status.get("capacity"), problems)
     amounts("status.allocatable", status.get("allocatable"), problems)
-    for place, taint in enumerate(item["spec"].get("taints") or []):
-        if not taint.get("key"):
-            problems.required(f"metadata.taints[{place}].key", "name part must be non-empty")
-        if taint.get("effect") not in _EFFECTS:
-            problems.unsupported(f"metadata.taints[{place}].effect", taint.get("effect"), _EFFECTS)
+    placement.taints(item["spec"].get("taints") or [], problems)
+
+
+def _set(item: Json, problems: Problems) -> None:
+    """Judge what makes pods by a template: a number of replicas, and a selector that finds them."""
+    spec = item["spec"]
+    replicas, template = spec.get("replicas") or 0, mapping(spec.get("template"))
+    labels, selector = mapping(mapping(template.get("metadata")).get("labels")), mapping(spec.get("selector"))
+    if replicas < 0:
+        problems.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+    wanted = mapping(selector.get("matchLabels"))
+    if not selector:
+        problems.required("spec.selector")
+    elif any(labels.get(key) != value for key, value in wanted.items()):
+        problems.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+    if not mappings(mapping(template.get("spec")).get("containers")):
+        problems.required("spec.template.spec.containers")
 
 
 def _config_map(item: Json, problems: Problems) -> None:
@@ -203,7 +213,9 @@ def _config_map(item: Json, problems: Problems) -> None:
     for field in ("data", "binaryData"):
         for key, value in (item.get(field) or {}).items():
             size += len(value.encode("utf-8", "surrogatepass"))
-            if not _DATA_KEY.fullmatch(key):
+            if key in (".", ".."):
+                problems.invalid(f"{field}[{key}]", key, f"must not be '{key}'")
+            elif not _DATA_KEY.fullmatch(key):
                 problems.invalid(f"{field}[{key}]", key, "a valid config key must consist of alphanumeric characters, "
                                  "'-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for "
                                  "validation is '[-._a-zA-Z0-9]+')")  # fmt: skip
@@ -231,6 +243,8 @@ def _quota(item: Json, problems: Problems) -> None:
     hard = item["spec"].get("hard") or {}
     amounts("spec.hard", hard, problems, whole_extended=True)
     for name, amount in hard.items():
+        if "/" not in name and name not in _QUOTAS and not name.startswith(_NATIVE_PREFIXES):
+            problems.invalid(f"spec.hard[{name}]", name, "must be a standard resource type or fully qualified")
         exact = quantity.parse(amount)
         counted = name in _COUNTS or name.startswith("count/")
         if counted and exact is not None and exact.denominator != 1:
@@ -248,6 +262,9 @@ def _least(problems: Problems, spec: Json, field: str, key: str, least: int, mos
 def _pod_group(item: Json, problems: Problems) -> None:
     spec = item["spec"]
     _least(problems, spec, "spec", "minMember", 0)
+    mode = mapping(spec.get("networkTopology")).get("mode") or "hard"
+    if mode not in ("hard", "soft"):
+        problems.unsupported("spec.networkTopology.mode", mode, ["hard", "soft"])
     amounts("spec.minResources", spec.get("minResources"), problems)
     for name in spec.get("minTaskMember") or {}:
         _least(problems, spec["minTaskMember"], "spec.minTaskMember", name, 0)
@@ -285,7 +302,8 @@ def _command(item: Json, problems: Problems) -> None:
 
 
 _SPECS: dict[Kind, Callable[[Json, Problems], None]] = {
-    POD: _pod, NODE: _node, CONFIG_MAP: _config_map, PRIORITY_CLASS: _priority_class, RESOURCE_QUOTA: _quota,
+    POD: _pod, REPLICA_SET: _set, STATEFUL_SET: _set, DAEMON_SET: _set, NODE: _node,
+    CONFIG_MAP: _config_map, PRIORITY_CLASS: _priority_class, RESOURCE_QUOTA: _quota,
     VOLCANO_JOB: _volcano_job,
     POD_GROUP: _pod_group, QUEUE: _queue, COMMAND: _command,
 }  # fmt: skip

@@ -20,6 +20,7 @@ from events.kinds import (
     NETWORK_POLICY,
     NODE,
     POD,
+    PRIORITY_CLASS,
     REPLICA_SET,
     SECRET,
     STATEFUL_SET,
@@ -29,6 +30,7 @@ from services.cluster import defaults, patches, shapes, validation
 from services.cluster.refusal import (
     Problems,
     Refused,
+    bad_options,
     bad_request,
     conflict,
     exists,
@@ -40,7 +42,7 @@ from services.cluster.routes import CUSTOM, WITH_STATUS, Request, Target
 from services.cluster.store import Store
 
 #: Kinds whose ``metadata.generation`` counts the changes of what is wanted.
-_COUNTED = CUSTOM | {REPLICA_SET, STATEFUL_SET, DAEMON_SET, BATCH_JOB, NETWORK_POLICY}
+_COUNTED = CUSTOM | {POD, PRIORITY_CLASS, REPLICA_SET, STATEFUL_SET, DAEMON_SET, BATCH_JOB, NETWORK_POLICY}
 #: Metadata that only the server writes.
 _OWNED = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
           "generation", "selfLink")  # fmt: skip
@@ -225,8 +227,7 @@ class Writes:
     def _apply(self, target: Target, request: Request) -> tuple[int, Json]:
         """Server-side apply, without field ownership: created, or merged into what exists."""
         if not request.query.get("fieldManager"):
-            raise bad_request("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for "
-                              "apply patch")  # fmt: skip
+            raise bad_options("PatchOptions", "fieldManager: Required value: is required for apply patch")
         kind, body = target.kind, patches.copied(request.body)
         item = validation.coordinates(kind, body, target.namespace, target.name)
         item["metadata"].setdefault("name", target.name)

@@ -85,7 +85,7 @@ async def test_foreign_pods_appear_once_they_are_assigned_as2() -> None:
     world.pod("other", schedulerName="default-scheduler")
     await world.watcher.step()
     assert not observed(world, await world.bodies(Observed), "other")
-    await world.api._api.bind("team-a", "other", {"target": {"kind": "Node", "name": "n1"}})
+    await world.api._api.bind("team-a", "other", {"metadata": {"name": "other"}, "target": {"name": "n1"}})
     await world.watcher.step()
     assert len(observed(world, await world.bodies(Observed), "other")) == 1
 
