@@ -3,8 +3,8 @@
 Theory of operation: one reflector a kind gives what is new; ``poll`` takes it, never waits, and returns the changes,
 kind by kind. What a complete list lacks is reported as deleted. Writers put the answers of their own writes in with
 ``learn``, so that they read what they wrote; an event that is older than what is known (a lower resourceVersion of the
-same uid) changes nothing, nor does one that the watch has passed: repeated after its object's end, it would bring that
-back. A kind that the server does not have (404) counts as empty until it does.
+same uid) changes nothing, nor does one of an object whose end was told since the last list: repeated, it would bring
+that back. A kind that the server does not have (404) counts as empty until it does.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from adapters.cluster.port import ClusterApi
 from adapters.cluster.reflector import Delta, Gone, Listed, ListEnd, Reflector, Upsert
 from events.canonical import Json
 from events.kinds import Kind
-from events.projection import newer
 
 Key = tuple[str, str]  # namespace, name
 
 #: The deletionTimestamp of an object whose deletion was accepted and whose own time the watch has not told yet.
 _UNTOLD = "1970-01-01T00:00:00Z"
+_TOMBSTONES_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +55,10 @@ def uid_of(item: Json | None) -> str:
     return ((item or {}).get("metadata") or {}).get("uid") or ""
 
 
-def _version(item: Json) -> str:
-    text = (item.get("metadata") or {}).get("resourceVersion")
-    return text if isinstance(text, str) else ""
-
-
 def version_of(item: Json) -> int:
     """Return an object's resourceVersion as a number, 0 if it is none."""
-    text = _version(item)
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    text = (item.get("metadata") or {}).get("resourceVersion") or ""
+    return int(text) if isinstance(text, str) and text.isascii() and text.isdecimal() else 0
 
 
 @dataclass
@@ -74,14 +69,14 @@ class _Shelf:
     items: dict[Key, Json] = field(default_factory=dict)
     incoming: dict[Key, Json] = field(default_factory=dict)
     listed: bool = False
-    #: The version that list and watch have come to; the list of a server that was restored takes it back.
-    reached: str = ""
+    #: The uids whose end was told since the last list; of very many, the newest.
+    gone: dict[str, None] = field(default_factory=dict)
 
-    def passes(self, version: str) -> bool:
-        """Take note that the watch has come to a version; tell whether it was not there before."""
-        ahead = newer(version, self.reached)
-        self.reached = version if ahead else self.reached
-        return ahead
+    def bury(self, uid: str) -> None:
+        if uid:
+            self.gone[uid] = None
+        if len(self.gone) > _TOMBSTONES_MAX:
+            del self.gone[next(iter(self.gone))]
 
 
 class Mirror:
@@ -150,12 +145,11 @@ class Mirror:
         if isinstance(delta, Listed):
             shelf.incoming |= {key_of(item): item for item in delta.items}
         elif isinstance(delta, ListEnd):
-            shelf.reached = delta.version
+            shelf.gone.clear()
             return self._replace(kind, shelf)
         elif isinstance(delta, Upsert):
-            return self._put(kind, shelf, delta.item) if shelf.passes(_version(delta.item)) else []
+            return self._put(kind, shelf, delta.item)
         elif isinstance(delta, Gone):
-            shelf.passes(_version(delta.item))
             return self._drop(kind, shelf, delta.item)
         return []
 
@@ -174,14 +168,19 @@ class Mirror:
     def _put(kind: Kind, shelf: _Shelf, item: Json) -> list[Change]:
         key = key_of(item)
         old = shelf.items.get(key)
+        if uid_of(item) in shelf.gone:
+            return []
         if old is not None and uid_of(old) == uid_of(item) and version_of(item) <= version_of(old):
             return []
+        if old is not None and uid_of(old) != uid_of(item):
+            shelf.bury(uid_of(old))
         shelf.items[key] = item
         return _split(kind, old, item)
 
     @staticmethod
     def _drop(kind: Kind, shelf: _Shelf, item: Json) -> list[Change]:
         old = shelf.items.get(key_of(item))
+        shelf.bury(uid_of(item) or uid_of(old))
         if old is None or (uid_of(item) and uid_of(old) != uid_of(item)):
             return []
         del shelf.items[key_of(item)]

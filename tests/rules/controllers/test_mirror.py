@@ -81,6 +81,26 @@ def test_an_event_that_comes_again_after_the_end_of_its_object_brings_nothing_ba
     assert desk.mirror._take(CONFIG_MAP, shelf, Upsert(again)) == []
 
 
+def test_an_answer_that_comes_after_the_end_of_its_object_brings_nothing_back(desk: Desk) -> None:
+    """scheduling/F-4a: one of our own writes may be answered after the watch has told that its object is gone."""
+    desk.poll()
+    answer = desk.put("a", "1", "first")
+    desk.remove("a")
+    desk.poll()
+    assert desk.mirror.learn(CONFIG_MAP, answer) == []
+    assert desk.mirror.all(CONFIG_MAP) == []
+
+
+def test_an_event_with_a_version_of_its_own_is_heard_whatever_came_before(desk: Desk) -> None:
+    """Objects that a test brings with versions of their own go back and forth; an end is known by the uid alone."""
+    desk.poll()
+    shelf = desk.mirror._shelves[CONFIG_MAP]
+    early = {"metadata": {"namespace": "ns", "name": "b", "uid": "9", "resourceVersion": "1"}}
+    desk.put("a", "1")
+    desk.poll()
+    assert [change.key for change in desk.mirror._take(CONFIG_MAP, shelf, Upsert(early))] == [("ns", "b")]
+
+
 def test_versions_before_a_list_are_nothing_to_go_by(desk: Desk) -> None:
     """scheduling/F-4: a server that was restored tells versions a second time."""
     backup = desk.cluster.store.backup()
