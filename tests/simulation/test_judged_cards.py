@@ -1,4 +1,4 @@
-"""How the simulation judges a card whose registration changes between decisions."""
+"""How the simulation judges cards, and a queue's sum of them, whose registration changes between decisions."""
 
 from __future__ import annotations
 
@@ -53,3 +53,32 @@ def test_a_card_that_is_given_twice_is_a_breach_whichever_binding_is_late() -> N
         assert "shares 2 of 1" in text
     (text,) = breaches(1, 2, -1)
     assert "shares 2 of 1" in text
+
+
+def queue_breaches(first_cards: int, other_cards: int, other_later: int) -> list[str]:
+    """Two pods of a queue that may have one share; each decision knew no card, or the one that they are on."""
+    judge, fresh, decision, other, card = two_on_a_card()
+    there = frozenset({(fresh.pod.node, card)})
+
+    def of_one_queue(item: Decision, cards: int, place: int) -> Decision:
+        capability = {"volcano.sh/vgpu-number": "1"}
+        registered = there if cards else frozenset[tuple[str, str]]()
+        return replace(item, queue="default", capability=capability, registered=registered, place=place)
+
+    decisions = judge.world.inspector.state.decisions
+    decisions[other] = of_one_queue(decisions[other], other_cards, decision.place + other_later)
+    return [*judge._queue(fresh, of_one_queue(decision, first_cards, decision.place))]
+
+
+def test_a_late_binding_counts_in_its_queue_by_the_cards_that_a_later_decision_knew() -> None:
+    """The card was lost before the second decision: what is on it does not count any more (devices/R-13)."""
+    assert queue_breaches(1, 0, +1) == []
+    assert queue_breaches(0, 1, +1) == []
+
+
+def test_a_queue_that_is_given_too_much_is_a_breach_whichever_binding_is_late() -> None:
+    for later in (+1, -1):
+        (text,) = queue_breaches(1, 1, later)
+        assert text.startswith("4: queue default: volcano.sh/vgpu-number 2 of 1 held")
+    (text,) = queue_breaches(1, 0, -1)
+    assert "2 of 1" in text

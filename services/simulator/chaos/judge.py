@@ -3,7 +3,8 @@
 What is held against the services is what they did: a pod is judged when it becomes bound, against everything that is
 bound then, and against what its node was known to have when the decision took its place on the log. A card that shrank
 later, or of which nobody had told yet, is nobody's fault. If a card offered more again when a later decision put
-another pod on it, and that Binding was made first, what the later one knew is the limit.
+another pod on it, and that Binding was made first, what the later one knew is the limit. The same goes for the cards
+that count in a queue's sum: one may have been lost before the later decision.
 
 A restore of the API server to an older state undoes what was written since: Bindings, deletions, the ends of pods, the
 fences of commands that were given up. What it brought back counts against a decision only once the log had told of it
@@ -162,7 +163,8 @@ class Judge:
                 part = truth.slice_of(share, card, env)
                 memory += part.memory // env.config.factor if part else share.memory
             who = ", ".join(sorted({seen.pod.key for seen, _ in held}))
-            known = [card, *self._known_later(uuid, decision, [seen for seen, _ in held])]
+            later = self._later(decision, [seen for seen, _ in held])
+            known = [card, *(other.cards[uuid] for other in later if uuid in other.cards)]
             for what, used, limit in (
                 ("memory", memory, max(card.memory for card in known)),
                 ("cores", sum(share.cores for _, share in held), 100),
@@ -175,12 +177,12 @@ class Judge:
                 yield f"1: {uuid} on {fresh.pod.node}: a slice is held twice, by {who}"
             yield from self._exclusive(fresh, card, [seen for seen, _ in held])
 
-    def _known_later(self, uuid: str, decision: Decision, held: list[Seen]) -> Iterator[CardSpec]:
-        """Yield a card as the decisions after this one knew it that put on it what it holds."""
+    def _later(self, decision: Decision, held: Iterable[Seen]) -> Iterator[Decision]:
+        """Yield the decisions after this one whose pods are among those that hold something."""
         for seen in held:
             later = self.world.inspector.state.decisions.get(seen.pod.annotations.get(names.DECISION, ""))
             if later is not None and later.place > decision.place and later.member.uid == seen.pod.uid:
-                yield from (card for of, card in later.cards.items() if of == uuid)
+                yield later
 
     def _exclusive(self, fresh: Seen, card: CardSpec, held: list[Seen]) -> Iterator[str]:
         if card.mode != HAMI_CORE:
@@ -222,20 +224,16 @@ class Judge:
             f"{item['metadata']['namespace']}/{item['metadata']['name']}": parse_group(item).queue
             for item in self.world.store.items(POD_GROUP)
         }
-        queue, capability = decision.queue, decision.capability
-        if not capability or groups.get(fresh.pod.group_key) != queue:
+        queue = decision.queue
+        if not decision.capability or groups.get(fresh.pod.group_key) != queue:
             return
-        shares = [
-            share
-            for seen in self._held(decision)
-            if not seen.pod.deleting
-            if groups.get(seen.pod.group_key) == queue
-            for share in seen.shares
-            if (seen.pod.node, share.uuid) in decision.registered
+        held = [
+            seen for seen in self._held(decision) if not seen.pod.deleting and groups.get(seen.pod.group_key) == queue
         ]
-        for name, used in (("volcano.sh/vgpu-number", len(shares)), ("volcano.sh/vgpu-memory", _sum(shares))):
-            if name in capability and used > int(capability[name]):
-                yield f"4: queue {queue}: {name} {used} of {capability[name]} held, newly by {fresh.pod.key}"
+        later = [other for other in self._later(decision, held) if other.queue == queue and other.capability]
+        exceeded = [list(_exceeded(known, held)) for known in (decision, *later)]
+        if all(exceeded):
+            yield from (f"4: queue {queue}: {text} held, newly by {fresh.pod.key}" for text in exceeded[0])
 
     # --- 3: gangs ---
 
@@ -284,5 +282,10 @@ def _agrees(seen: Seen, decision: Decision) -> bool:
     )
 
 
-def _sum(shares: Iterable[Share]) -> int:
-    return sum(share.memory for share in shares)
+def _exceeded(known: Decision, held: Iterable[Seen]) -> Iterator[str]:
+    """Yield how much more pods hold than their queue may have, by the cards that a decision knew."""
+    shares = [share for seen in held for share in seen.shares if (seen.pod.node, share.uuid) in known.registered]
+    memory = sum(share.memory for share in shares)
+    for name, used in (("volcano.sh/vgpu-number", len(shares)), ("volcano.sh/vgpu-memory", memory)):
+        if name in known.capability and used > int(known.capability[name]):
+            yield f"{name} {used} of {known.capability[name]}"
