@@ -129,6 +129,7 @@ class KafkaLog:
         self._check_open()
         async with self._reading:
             if not self._buffered(position):
+                self._buffer.clear()  # fetched ahead of somewhere else
                 if position >= self._end and not await self._news(position):
                     return []
                 if not self._buffer:

@@ -68,6 +68,15 @@ async def test_reading_starts_anywhere_and_ends_at_the_limit(log: HomeLog) -> No
     assert await log.read(10) == []
 
 
+async def test_who_goes_back_reads_from_there(log: HomeLog) -> None:
+    """What was fetched ahead of the last reading is not what stands further back."""
+    await log.append(messages(10))
+    assert [position for position, _ in await log.read(6, 1)] == [6]
+    assert [position for position, _ in await log.read(2, 3)] == [2, 3, 4]
+    assert [position for position, _ in await log.read(8)] == [8, 9]
+    assert [position for position, _ in await log.read(0)] == list(range(10))
+
+
 async def test_an_empty_append_changes_nothing(log: HomeLog) -> None:
     await log.append(messages(2))
     assert await log.append([]) == 2
