@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from adapters.log.port import Log
+from adapters.log.port import Damaged, Log
 from events import chain
 from events.codec import CODEC, Codec, SetAside
 from events.records import Genesis, Record
@@ -69,12 +69,15 @@ class Follower(Generic[F]):
         """Fold at most ``limit`` messages that are there now and return how many they were. Raises LogError.
 
         ``stop`` is asked after each message and may end it there. OutOfRange means that the log does not hold the place
-        any more; the follower stays where it is.
+        any more; the follower stays where it is. Damaged means that a message was left out: nothing is folded
+        over a hole.
         """
         messages = await self.log.read(self.position, limit)
         for count, (position, message) in enumerate(messages, 1):
             if position < self.position:
                 continue  # given again, as a consumer group does after a rebalance
+            if position > self.position:
+                raise Damaged(f"the message at position {self.position} is missing: after it came that at {position}")
             found = self._codec.from_message(message)
             if isinstance(found, SetAside):
                 self._skip(position, found)

@@ -7,7 +7,7 @@ import pytest
 from adapters.clock import ManualClock
 from adapters.log.follower import Follower
 from adapters.log.memory import MemoryLog
-from adapters.log.port import OutOfRange
+from adapters.log.port import Damaged, OutOfRange
 from adapters.log.writer import TermWriter
 from events import chain
 from events.codec import Message, to_message
@@ -63,6 +63,22 @@ async def test_the_limit_bounds_one_step_and_catching_up_does_not() -> None:
     assert await follower.advance(7) == 7
     assert await follower.catch_up() == 2493
     assert await follower.catch_up() == 0
+
+
+class Holed(MemoryLog):
+    """A home that leaves a message out."""
+
+    async def read(self, position: int, limit: int = 1000) -> list[tuple[int, Message]]:
+        return [item for item in await super().read(position, limit) if item[0] != 2]
+
+
+async def test_nothing_is_folded_over_a_hole() -> None:
+    log = Holed()
+    await log.append([tick(number) for number in range(4)])
+    follower = Follower(log, Notes())
+    with pytest.raises(Damaged, match="position 2 is missing"):
+        await follower.advance()
+    assert (follower.position, len(follower.state.told)) == (2, 2)
 
 
 async def test_poison_is_set_aside_with_its_reason_and_never_stops_the_log() -> None:
