@@ -147,10 +147,10 @@ class Process:
         return api
 
     def join(self, group: str, clusters: Sequence[str]) -> Callable[[str], Callable[[], bool]]:
-        """Join a group; return what makes for a cluster the question whether we may try to lead it."""
+        """Join a group once we are fit to lead; return what makes for a cluster the question whether we may try to."""
         topics = [self.settings.topic_of(cluster) for cluster in clusters]
         session_ms = self.settings.kafka.session_s * 1000
-        member = Membership(self.kafka(clusters[0]), topics, group, session_ms=session_ms, alive=self._alive)
+        member = Membership(self.kafka(clusters[0]), topics, group, session_ms=session_ms, alive=self._fit_to_lead)
         member.start()
         self._members.append(member)
         self.at_end(member.close)
@@ -200,6 +200,10 @@ class Process:
 
     def _alive(self) -> bool:
         return time.monotonic() - self._beaten < _STALLED_S
+
+    def _fit_to_lead(self) -> bool:
+        """Whoever is still reading the log must not be given what one that waits with all of it read could have."""
+        return self._alive() and any(item.steps for item in self.driven)
 
     def _all_run(self) -> str:
         return ", ".join(f"{task.get_name()} has ended" for task in self._tasks if task.done())

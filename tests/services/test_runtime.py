@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import aiohttp
 import pytest
@@ -15,9 +18,11 @@ from support.service_world import World
 from adapters.log.memory import MemoryLog
 from events.kinds import POD
 from services.runtime import logging as runtime_logging
+from services.runtime import process as process_module
 from services.runtime.health import health_app, serve_health
 from services.runtime.metrics import MeteredLog, Metrics
 from services.runtime.model_metrics import ModelCollector
+from services.runtime.process import Process
 from services.runtime.settings import SettingsError, load_settings
 from services.scheduler.scheduler import Scheduler
 
@@ -171,6 +176,34 @@ async def test_health_and_readiness_say_why() -> None:
         async with session.get("/else") as answer:
             assert answer.status == 404
     await runner.cleanup()
+
+
+async def test_a_group_is_joined_once_the_log_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was started in place of a dead one is not given the lead before one that waits, ready for it."""
+    path = tmp_path / "settings.yaml"
+    path.write_text("{log: {home: kafka}, kafka: {servers: '127.0.0.1:1'}}")
+    joined: list[dict[str, Any]] = []
+    monkeypatch.setattr(process_module, "Membership", lambda *_, **how: joined.append(how) or Mock())
+    process = Process("scheduler", load_settings(path))
+    read = asyncio.Event()
+
+    async def step() -> bool:
+        await read.wait()
+        return False
+
+    async def news(_: float) -> None:
+        stepped.set()
+        await asyncio.Event().wait()
+
+    stepped = asyncio.Event()
+    process.join("group", ["cluster"])
+    process.drive("scheduler", step, news)
+    assert not joined[0]["alive"]()
+    read.set()
+    await stepped.wait()
+    assert joined[0]["alive"]()
+    for task in process._tasks:
+        task.cancel()
 
 
 def test_a_log_line_is_one_json_object() -> None:

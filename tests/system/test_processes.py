@@ -240,8 +240,12 @@ async def test_a_process_that_its_group_does_not_take_says_so(
     process = Process("scheduler", load_settings(stack.config))
     await ensure_topic(stack.kafka)
 
+    async def idle() -> bool:
+        return False
+
     async def build(process: Process) -> None:
         process.join("gpuledger-scheduler", [stack.cluster])
+        process.drive("scheduler", idle, asyncio.sleep)
 
     async def ready() -> tuple[int, str]:
         return await asyncio.to_thread(get, process.port, "/readyz") if process.port else (0, "")
