@@ -25,9 +25,15 @@ from contextlib import suppress
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
-from aiokafka.errors import MessageSizeTooLargeError, OffsetOutOfRangeError, RecordTooLargeError
+from aiokafka.errors import (
+    MessageSizeTooLargeError,
+    OffsetOutOfRangeError,
+    RecordTooLargeError,
+    TopicAuthorizationFailedError,
+)
 from aiokafka.producer.message_accumulator import BatchBuilder
 
+from adapters.log.kafka_reasons import reason
 from adapters.log.kafka_topic import BATCH_BYTES_MAX, TROUBLE, KafkaSettings, ensure_topic
 from adapters.log.port import LogError, OutOfRange, check_sizes
 from events.codec import Message
@@ -82,6 +88,10 @@ class KafkaLog:
                 position = int((await answer).offset)
         except (MessageSizeTooLargeError, RecordTooLargeError) as error:
             raise LogError(f"refused as too large: {error}", known_lost=True) from error
+        except TopicAuthorizationFailedError as error:
+            self._discard(producer)
+            text = f"topic {self._settings.topic}: the user lacks the right to write"
+            raise LogError(text, known_lost=True) from error
         except TROUBLE as error:
             self._discard(producer)
             raise LogError(f"no answer to an append: {error!r}") from error
@@ -298,7 +308,8 @@ class KafkaLog:
             await client.start()
         except TROUBLE as error:
             self._in_background(client)
-            raise self._trouble(error, known_lost=known_lost) from error
+            why = await reason(self._settings.bootstrap_servers, self._settings.security, error)
+            raise self._trouble(why, known_lost=known_lost) from error
         except asyncio.CancelledError:
             self._in_background(client)
             raise
@@ -328,8 +339,9 @@ class KafkaLog:
         if self._closed:
             raise LogError(f"topic {self._settings.topic}: the log is closed", known_lost=True)
 
-    def _trouble(self, error: BaseException, *, known_lost: bool = False) -> LogError:
-        return LogError(f"Kafka at {self._settings.bootstrap_servers}: {error!r}", known_lost=known_lost)
+    def _trouble(self, error: BaseException | str, *, known_lost: bool = False) -> LogError:
+        text = error if isinstance(error, str) else repr(error)
+        return LogError(f"Kafka at {self._settings.bootstrap_servers}: {text}", known_lost=known_lost)
 
 
 async def _stop(client: AIOKafkaProducer | AIOKafkaConsumer) -> None:

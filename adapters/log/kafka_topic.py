@@ -14,9 +14,15 @@ from typing import Any, Final
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError, TopicAlreadyExistsError
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    KafkaError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+)
 from aiokafka.helpers import create_ssl_context
 
+from adapters.log.kafka_reasons import reason
 from adapters.log.port import LogError
 
 #: What one append may be, and one message of it.
@@ -81,47 +87,70 @@ def security_of(
 
 
 async def ensure_topic(settings: KafkaSettings, *, create: bool = True) -> None:
-    """Create the topic if it is missing (``create``); refuse one that breaks the log's promises. Raises LogError."""
+    """Create the topic if it is missing (``create``); refuse one that breaks the log's promises. Raises LogError.
+
+    Who may not create topics can use one that is there already.
+    """
     admin = AIOKafkaAdminClient(**settings.common())
     try:
         await admin.start()
         brokers = len((await admin.describe_cluster())["brokers"])
         wanted = dict(TOPIC_SETTINGS) | ({"min.insync.replicas": "2"} if brokers >= 3 else {})
+        create = create and not await _there(admin, settings.topic)
         if create:
             await _create(admin, NewTopic(settings.topic, 1, min(brokers, 3), topic_configs=wanted))
         await _verify(admin, settings.topic, wanted, _APPEARS_WITHIN_S if create else 0.0)
     except TROUBLE as error:
-        raise LogError(f"Kafka at {settings.bootstrap_servers}: {error!r}", known_lost=True) from error
+        why = await reason(settings.bootstrap_servers, settings.security, error)
+        raise LogError(f"Kafka at {settings.bootstrap_servers}: {why}", known_lost=True) from error
     finally:
         await admin.close()
+
+
+async def _there(admin: AIOKafkaAdminClient, topic: str) -> bool:
+    (described,) = await admin.describe_topics([topic])
+    return not described["error_code"]
+
+
+def _error(code: int, text: str) -> str:
+    """Return an error that the brokers answer with: which right is missing they do not say."""
+    missing = code in (TopicAuthorizationFailedError.errno, ClusterAuthorizationFailedError.errno)
+    return "the user lacks the right" if missing else f"error {code} {text}".strip()
 
 
 async def _create(admin: AIOKafkaAdminClient, topic: NewTopic) -> None:
     answer = await admin.create_topics([topic])
     for entry in answer.topic_errors:
         if entry[1] not in (0, TopicAlreadyExistsError.errno):
-            raise LogError(f"topic {topic.name} cannot be created: error {entry[1]} {entry[2]}", known_lost=True)
+            raise LogError(f"topic {topic.name} cannot be created: {_error(entry[1], entry[2])}", known_lost=True)
 
 
 async def _verify(admin: AIOKafkaAdminClient, topic: str, wanted: Mapping[str, str], patience_s: float) -> None:
-    count = await _partitions(admin, topic, patience_s)
-    if count != 1:
-        raise LogError(f"topic {topic} has {count} partitions, a log has exactly 1", known_lost=True)
+    partitions = await _partitions(admin, topic, patience_s)
+    if len(partitions) != 1:
+        raise LogError(f"topic {topic} has {len(partitions)} partitions, a log has exactly 1", known_lost=True)
+    replicas = len(partitions[0]["replicas"])
     answers = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
+    for code, text, *_ in (resource for answer in answers for resource in answer.resources):
+        if code:
+            raise LogError(f"topic {topic}: its settings cannot be seen: {_error(code, text)}", known_lost=True)
     found = {entry[0]: entry[1] for answer in answers for resource in answer.resources for entry in resource[4]}
     for name, value in wanted.items():
         if found.get(name) != value:
             raise LogError(f"topic {topic}: {name} is {found.get(name)!r}, a log needs {value!r}", known_lost=True)
+    if int(found["min.insync.replicas"]) > replicas:
+        text = f"min.insync.replicas is {found['min.insync.replicas']} of {replicas}, so nothing could be written"
+        raise LogError(f"topic {topic}: {text}", known_lost=True)
 
 
-async def _partitions(admin: AIOKafkaAdminClient, topic: str, patience_s: float) -> int:
-    """Return how many partitions a topic has; a new one takes a moment until every broker knows it."""
+async def _partitions(admin: AIOKafkaAdminClient, topic: str, patience_s: float) -> list[dict[str, Any]]:
+    """Return a topic's partitions; a new one takes a moment until every broker knows it."""
     now = asyncio.get_running_loop().time
     deadline = now() + patience_s
     while True:
         (described,) = await admin.describe_topics([topic])
         if not described["error_code"]:
-            return len(described["partitions"])
+            return list(described["partitions"])
         if now() >= deadline:
-            raise LogError(f"topic {topic}: not there (error {described['error_code']})", known_lost=True)
+            raise LogError(f"topic {topic}: not there, or not to be seen by this user", known_lost=True)
         await asyncio.sleep(_LOOK_EVERY_S)

@@ -11,7 +11,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
-from parts.broker import PASSWORD, USER, Broker
+from parts.broker import GUEST, PASSWORD, USER, Broker
 from parts.topics import delete_before
 
 from adapters.log import kafka as kafka_home
@@ -114,7 +114,14 @@ async def test_a_topic_of_our_making_is_taken_again(kafka_broker: Broker, opened
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("cleanup_policy", "compact"), ("retention_ms", "604800000"), ("retention_bytes", "1000000")],
+    [
+        ("cleanup_policy", "compact"),
+        ("cleanup_policy", "compact,delete"),
+        ("retention_ms", "604800000"),
+        ("retention_bytes", "1000000"),
+        ("max_message_bytes", "1048588"),
+        ("unclean_leader_election_enable", "true"),
+    ],
 )
 async def test_a_topic_that_would_lose_records_is_refused_by_name(
     kafka_broker: Broker, opened: Open, setting: str, value: str
@@ -129,6 +136,13 @@ async def test_a_topic_without_one_order_is_refused(kafka_broker: Broker, opened
     topic = new_topic()
     await make_topic(kafka_broker, topic, partitions=2)
     with pytest.raises(LogError, match="2 partitions, a log has exactly 1"):
+        await opened(kafka_broker, topic)
+
+
+async def test_a_topic_that_nothing_could_be_written_to_is_refused(kafka_broker: Broker, opened: Open) -> None:
+    topic = new_topic()
+    await make_topic(kafka_broker, topic, min_insync_replicas="2")
+    with pytest.raises(LogError, match=f"{topic}: min.insync.replicas is 2 of 1, so nothing could be written"):
         await opened(kafka_broker, topic)
 
 
@@ -383,9 +397,9 @@ async def test_a_consumer_stuck_in_silence_is_made_anew(
 # --- brokers that demand TLS and a password --------------------------------------------------------------------------
 
 
-def secured(broker: Broker, password: str = PASSWORD, ca_file: str | None = None) -> dict[str, Any]:
+def secured(broker: Broker, password: str = PASSWORD, ca_file: str | None = None, user: str = USER) -> dict[str, Any]:
     file = str(broker.ca_file) if ca_file is None else ca_file
-    return security_of("SASL_SSL", username=USER, password=password, mechanism="PLAIN", ca_file=file)
+    return security_of("SASL_SSL", username=user, password=password, mechanism="PLAIN", ca_file=file)
 
 
 async def test_sasl_and_tls_against_a_broker_that_demands_them(secure_broker: Broker, opened: Open) -> None:
@@ -395,16 +409,62 @@ async def test_sasl_and_tls_against_a_broker_that_demands_them(secure_broker: Br
     assert "secret" not in repr(log._settings)
 
 
-@pytest.mark.parametrize("wrong", ["plaintext", "password", "authority"])
-async def test_who_does_not_meet_the_demands_is_refused(secure_broker: Broker, opened: Open, wrong: str) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "setting"),
+    [
+        ("plaintext", "kafka.protocol"),
+        ("no user", "kafka.protocol"),
+        ("password", "kafka.sasl_password"),
+        ("mechanism", "kafka.sasl_mechanism"),
+        ("authority", "kafka.ca_file"),
+    ],
+)
+async def test_who_does_not_meet_the_demands_is_told_the_setting(
+    secure_broker: Broker, opened: Open, wrong: str, setting: str
+) -> None:
     security = {
         "plaintext": {},
+        "no user": security_of("SSL", ca_file=str(secure_broker.ca_file)),
         "password": secured(secure_broker, password="wrong"),
+        "mechanism": secured(secure_broker) | {"sasl_mechanism": "SCRAM-SHA-512"},
         "authority": secured(secure_broker, ca_file=""),
     }[wrong]
-    with pytest.raises(LogError, match=r"Kafka at 127\.0\.0\.1") as refusal:
+    with pytest.raises(LogError, match=rf"Kafka at 127\.0\.0\.1:\d+: .*{setting}") as refusal:
         await opened(secure_broker, new_topic(), security=security, request_timeout_ms=2_000)
     assert PASSWORD not in str(refusal.value)
+
+
+async def test_a_name_that_is_not_on_the_certificate_is_told(secure_broker: Broker, opened: Open) -> None:
+    elsewhere = KafkaSettings(
+        secure_broker.address.replace("127.0.0.1", "localhost"), new_topic(), secured(secure_broker)
+    )
+    with pytest.raises(LogError, match=r"kafka\.servers: Hostname mismatch"):
+        await KafkaLog.open(elsewhere)
+
+
+async def test_what_is_no_server_is_told(opened: Open) -> None:
+    with pytest.raises(LogError, match=r"kafka\.servers: .*Connect call failed"):
+        await KafkaLog.open(KafkaSettings("127.0.0.1:1", "any"))
+    with pytest.raises(LogError, match=r"kafka\.servers: .*not known"):
+        await KafkaLog.open(KafkaSettings("broker.invalid:9092", "any"))
+
+
+async def test_who_may_not_create_topics_uses_one_that_is_there(secure_broker: Broker, opened: Open) -> None:
+    topic, guest = new_topic(), secured(secure_broker, user=GUEST)
+    with pytest.raises(LogError, match=f"{topic} cannot be created: the user lacks the right"):
+        await opened(secure_broker, topic, security=guest)
+    await (await opened(secure_broker, topic, security=secured(secure_broker))).append(messages(2))
+    secure_broker.grant(topic, "Read")
+    with pytest.raises(LogError, match="settings cannot be seen: the user lacks the right"):
+        await opened(secure_broker, topic, security=guest)
+    secure_broker.grant(topic, "DescribeConfigs")
+    reader = await opened(secure_broker, topic, security=guest)
+    assert await reader.read(0) == list(enumerate(messages(2)))
+    with pytest.raises(LogError, match="the user lacks the right") as refusal:
+        await reader.append(messages(1))
+    assert refusal.value.known_lost
+    secure_broker.grant(topic, "Write")
+    assert await reader.append(messages(1, 2)) == 2
 
 
 def test_certificate_files_that_cannot_be_used_are_named() -> None:

@@ -1,6 +1,7 @@
 """A real Kafka broker for tests: Apache's jars by Maven (``tests/parts/kafka``), KRaft, one JVM, heap bounded.
 
-With ``secure`` clients must come by TLS and give a user's name and password (SASL PLAIN); keys are made anew.
+With ``secure`` clients must come by TLS and give a user's name and password (SASL PLAIN); keys are made anew. USER may
+do everything there, GUEST what it is granted.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from parts.cache import folder, free_port, missing
 _HERE = Path(__file__).parent / "kafka"
 _START_S = 300.0
 USER, PASSWORD = "gpuledger", "secret-of-the-tests"
+GUEST = "guest"
 #: Its log says when.
 _TIMES: Final = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
@@ -98,10 +100,20 @@ class Broker:
             self._process.wait()
             self._process = None
 
+    def grant(self, topic: str, *operations: str) -> None:
+        """Let GUEST do something with a topic of a secure broker (``Read``, ``Describe``, ``DescribeConfigs``...)."""
+        address = f"127.0.0.1:{self._inner}"
+        command = [*self._java("org.apache.kafka.tools.AclCommand", "--bootstrap-server", address, "--add")]
+        command += ["--allow-principal", f"User:{GUEST}", "--topic", topic]
+        command += [word for operation in operations for word in ("--operation", operation)]
+        subprocess.run(command, capture_output=True, check=True)
+
     def freeze(self) -> None:
         """Let the broker stand still: its connections stay, nothing answers."""
         assert self._process is not None, "the broker runs"
         self._process.send_signal(signal.SIGSTOP)
+        while not self._stands_still():
+            time.sleep(0.01)
 
     def thaw(self) -> None:
         """Let it go on."""
@@ -112,6 +124,13 @@ class Broker:
         """Return when the group's coordinator took a member for failed, each time, as ``time.time`` tells it."""
         said = re.compile(rf"^(\S+) \[.* Member \S+ in group {re.escape(group)} has failed", re.MULTILINE)
         return [datetime.strptime(at, "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() for at in said.findall(self._log_text())]
+
+    def _stands_still(self) -> bool:
+        """Tell whether every thread has stopped: the signal takes a moment to reach the last of them."""
+        states = (
+            path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{self.pid}").glob("task/*/stat")
+        )
+        return all(state == "T" for state in states)
 
     @property
     def _config(self) -> Path:
@@ -155,7 +174,7 @@ class Broker:
     def _secured(self) -> dict[str, str]:
         self._make_keys()
         inner = f"PLAINTEXT://127.0.0.1:{self._inner}"
-        users = f'user_{USER}="{PASSWORD}"'
+        users = f'user_{USER}="{PASSWORD}" user_{GUEST}="{PASSWORD}"'
         return {
             "listeners": f"SASL_SSL://127.0.0.1:{self._port},{inner},CONTROLLER://127.0.0.1:{self._controller}",
             "advertised.listeners": f"SASL_SSL://127.0.0.1:{self._port},{inner}",
@@ -163,6 +182,8 @@ class Broker:
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self._home / "server.pem"),
             "sasl.enabled.mechanisms": "PLAIN",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"User:ANONYMOUS;User:{USER}",
             "listener.name.sasl_ssl.plain.sasl.jaas.config": (
                 f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
             ),
