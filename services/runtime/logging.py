@@ -18,18 +18,32 @@ def configure(
     render: Any = structlog.processors.JSONRenderer(sort_keys=True)
     if form == "console":
         render = structlog.dev.ConsoleRenderer(colors=out.isatty())
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            render,
-        ],
+        processors=[*shared, render],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=structlog.PrintLoggerFactory(out),
         cache_logger_on_first_use=False,
     )
-    logging.basicConfig(level=max(threshold, logging.WARNING), stream=out, format="%(name)s: %(message)s", force=True)
+    logging.basicConfig(
+        level=max(threshold, logging.WARNING), handlers=[_of_libraries(out, shared, render)], force=True
+    )
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(**bound)
+
+
+def _of_libraries(out: TextIO, shared: list[Any], render: Any) -> logging.Handler:
+    """Return what writes the lines of the libraries that we use, in the same form as ours."""
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, render],
+        )
+    )
+    return handler

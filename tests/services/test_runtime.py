@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import logging
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -214,6 +215,24 @@ def test_a_log_line_is_one_json_object() -> None:
     (line,) = out.getvalue().splitlines()
     found = json.loads(line)
     assert (found["event"], found["pod"], found["service"], found["level"]) == ("bound", "a/b", "binder", "info")
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+
+
+def test_a_line_of_a_library_is_one_json_object_too() -> None:
+    out = io.StringIO()
+    runtime_logging.configure("info", stream=out, service="binder")
+    try:
+        raise ConnectionError("gone\naway")
+    except ConnectionError:
+        logging.getLogger("aiokafka.conn").exception("unable to connect to %s", "kafka-1")
+    logging.getLogger("aiokafka.conn").info("hidden")
+    (line,) = out.getvalue().splitlines()
+    found = json.loads(line)
+    expected = ("unable to connect to kafka-1", "aiokafka.conn", "binder", "error")
+    assert (found["event"], found["logger"], found["service"], found["level"]) == expected
+    assert "ConnectionError: gone" in found["exception"]
+    logging.getLogger().handlers.clear()
     structlog.reset_defaults()
     structlog.contextvars.clear_contextvars()
 
