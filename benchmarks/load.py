@@ -202,6 +202,13 @@ class Bench:
         print(f"    ms CPU a pod: {sum(spent.values()):.1f} in all: {parts}", flush=True)
 
 
+def _folder(text: str) -> Path:
+    """Return a folder that is there: the services, which write to it, run elsewhere."""
+    found = Path(text).absolute()
+    found.mkdir(parents=True, exist_ok=True)
+    return found
+
+
 async def main(sizes: list[int], pods: int, gangs: tuple[int, int], profile: Path | None, after_s: float) -> int:
     failed = False
     with tempfile.TemporaryDirectory() as home:
@@ -222,7 +229,7 @@ if __name__ == "__main__":
     parser.add_argument("--nodes", default="100,1000,5000")
     parser.add_argument("--pods", type=int, default=1000)
     parser.add_argument("--gangs", default="10x100")
-    parser.add_argument("--profile", type=Path)
+    parser.add_argument("--profile", type=_folder, metavar="FOLDER")
     parser.add_argument("--after", type=float, default=15.0)
     chosen = parser.parse_args()
     number, _, size = chosen.gangs.partition("x")
