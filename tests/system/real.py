@@ -32,6 +32,8 @@ from events.records import Batch, Outcome, Record
 from services.cli.labscript import NAMESPACE as LAB
 
 KEY, CHECKPOINTS = "checkpoint.key", "checkpoints.jsonl"
+#: So often that whoever is started again begins at a snapshot, with a good part of the log behind it.
+SNAPSHOT_EVERY = 300
 SERVICES = ("watcher", "scheduler", "binder", "controller")
 CRD = Kind("CustomResourceDefinition", "apiextensions.k8s.io", "v1", "customresourcedefinitions", False)
 
@@ -121,6 +123,7 @@ async def running(
         controllers={"garbage": True},
         database=postgres.url(),
         status_interval_s=1,
+        snapshot_every=SNAPSHOT_EVERY,
         checkpoints={"key_file": str(home / KEY), "file": str(home / CHECKPOINTS)},
     )
     for service, address in (gates or {}).items():

@@ -91,6 +91,11 @@ class Stack:
         """Return the last lines of a process's log."""
         return (self.home / f"{name}.log").read_text(errors="replace")[-3000:]
 
+    def said(self, text: str) -> list[str]:
+        """Return the lines of all processes that have a text in them."""
+        logs = [path.read_text(errors="replace") for path in sorted(self.home.glob("*.log"))]
+        return [line for log in logs for line in log.splitlines() if text in line]
+
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command that looks back at the log."""
         return run_gpuledger(*arguments, "--log", self.url)

@@ -41,7 +41,7 @@ from adapters.log.kafka import KafkaLog
 from events import names
 from events.canonical import Json
 from events.kinds import POD, POD_GROUP, QUEUE, Kind, kind_of
-from events.records import Role
+from events.records import Genesis, Role
 from scheduling.cycle.queue_status import allocated, as_status
 from services.binder.status_groups import status_of, wanted_status
 from services.cli import manifests
@@ -310,6 +310,8 @@ async def test_nothing_is_lost_and_nothing_is_done_twice(
         print("all deleted: no claims, promises or commands are left")
         assert tail.fold.over_given == []
         assert tail.fold.diverged == 0
+        assert sum(isinstance(record.body, Genesis) for record, _ in tail.fold.seen) == 1, "one history"
+        assert run.stack.said("was thrown away") == []
         print(f"at the end, {await run.audited()}", end="")
         await run.tables()
     finally:
