@@ -14,6 +14,9 @@ from events.canonical import Json
 from events.kinds import Kind
 from services.controller.objects import Ref
 
+#: So many objects are made or deleted in a row for one, then others have their turn.
+WRITES_MAX = 100
+
 
 @dataclass(frozen=True)
 class Create:

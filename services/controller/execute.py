@@ -14,12 +14,9 @@ from adapters.cluster.mirror import Change, Mirror
 from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
 from events.canonical import Json
 from events.reading import meta, name_of, namespace_of, uid_of
-from services.controller.actions import Action, Create, Delete, Emit, Forget, Later, Patch
+from services.controller.actions import WRITES_MAX, Action, Create, Delete, Emit, Forget, Later, Patch
 from services.controller.objects import Ref
 from services.controller.recorder import Recorder
-
-#: So many objects are made or deleted in a row for one, then others have their turn.
-WRITES_MAX = 100
 
 
 @dataclass

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from events.canonical import Json
@@ -130,11 +131,26 @@ class VolcanoJob:
         """Whether the next restart would be the last (J-13)."""
         return self.retries >= self.max_retry - 1
 
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The replicas of the tasks by what the names of their pods begin with (J-6); they may be any number."""
+        found: dict[str, int] = {}
+        for task in self.tasks:
+            prefix = pod_name(self.name, task.name, "")
+            found[prefix] = max(task.replicas, found.get(prefix, 0))
+        return found
+
+    def wants(self, name: str) -> bool:
+        """Tell whether a pod of this name is one of the job's replicas."""
+        before, dash, index = name.rpartition("-")
+        known = index.isascii() and index.isdigit() and len(index) < 20 and str(int(index)) == index
+        return known and int(index) < self.sizes.get(before + dash, 0)
+
     def task(self, name: str) -> Task | None:
         return next((task for task in self.tasks if task.name == name), None)
 
 
-def pod_name(job: str, task: str, index: int) -> str:
+def pod_name(job: str, task: str, index: int | str) -> str:
     """The name of a job's pod (J-6)."""
     return f"{job}-{task}-{index}"
 

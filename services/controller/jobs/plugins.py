@@ -24,6 +24,8 @@ from services.controller.objects import Ref, owner_reference
 
 KNOWN = ("env", "svc", "ssh")
 _HOSTS_PATH = "/etc/volcano"
+#: More names fill more than the MiB that a ConfigMap or Secret takes: the API server says so, whatever the replicas.
+_NAMES_MAX = 65_536
 _SSH_FILES = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
 
 
@@ -110,19 +112,21 @@ def _variable(task: str) -> str:
     return task.upper().replace("-", "_")
 
 
-def _fqdns(job: VolcanoJob, task: Task) -> list[str]:
+def _fqdns(job: VolcanoJob, task: Task, at_most: int) -> list[str]:
     """The names of a task's pods in DNS; a hostname in the template is one name for all of them."""
     template = spec(task.template)
     subdomain = text(template.get("subdomain")) or job.name
     if text(template.get("hostname")):
         return [f"{template['hostname']}.{subdomain}"][: task.replicas]
-    return [f"{pod_name(job.name, task.name, index)}.{subdomain}" for index in range(task.replicas)]
+    return [f"{pod_name(job.name, task.name, index)}.{subdomain}" for index in range(min(task.replicas, at_most))]
 
 
 def _hosts(job: VolcanoJob) -> dict[str, str]:
     data: dict[str, str] = {}
+    left = _NAMES_MAX
     for task in job.tasks:
-        hosts = _fqdns(job, task)
+        hosts = _fqdns(job, task, left)
+        left -= len(hosts)
         data[f"{task.name}.host"] = "\n".join(hosts)
         data[f"VC_{_variable(task.name)}_HOSTS"] = ",".join(hosts)
         data[f"VC_{_variable(task.name)}_NUM"] = str(len(hosts))
@@ -131,8 +135,11 @@ def _hosts(job: VolcanoJob) -> dict[str, str]:
 
 def _secret(job: VolcanoJob, pair: KeyPair) -> Json:
     lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
+    left = _NAMES_MAX
     for task in job.tasks:
-        for index, host in enumerate(_fqdns(job, task)):
+        hosts = _fqdns(job, task, left)
+        left -= len(hosts)
+        for index, host in enumerate(hosts):
             lines += [f"Host {pod_name(job.name, task.name, index)}", f"  HostName {host}"]
     contents = (pair.private, pair.public, pair.public, "\n".join(lines) + "\n")
     encoded = [base64.b64encode(content.encode()).decode() for content in contents]

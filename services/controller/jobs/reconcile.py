@@ -7,12 +7,13 @@ failure in between repeats the whole and loses nothing. No pod is made while the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from events.canonical import Json
 from events.kinds import POD, POD_GROUP, VOLCANO_JOB, Kind
 from events.reading import deleting, items, mapping, meta, name_of, phase_of, spec, status, text, uid_of
 from scheduling.objects import seconds
-from services.controller.actions import Action, Create, Delete, Emit, Forget, Later, Patch
+from services.controller.actions import WRITES_MAX, Action, Create, Delete, Emit, Forget, Later, Patch
 from services.controller.jobs import expand, phases, plugins, policies, volumes
 from services.controller.jobs import status as job_status
 from services.controller.jobs.model import FINISHED, Task, VolcanoJob, duration_text, pod_name, read
@@ -21,6 +22,9 @@ from services.controller.jobs.roster import Counts, Roster
 from services.controller.objects import Ref, lacking, ref_of
 from services.controller.podgroups import group_phase
 from services.controller.world import World
+
+#: So many pods of a job are thought of at once.
+_MISSING_MAX = 20 * WRITES_MAX
 
 
 def reconcile(
@@ -172,9 +176,8 @@ def _failure(job: VolcanoJob, reason: str, why: str) -> Emit:
 
 def _pods(job: VolcanoJob, roster: Roster, *, admitted: bool) -> list[Action]:
     """The pods that are missing (once the PodGroup is admitted, J-5), and those beyond what is wanted (J-3)."""
-    wanted = {pod_name(job.name, task.name, index) for task in job.tasks for index in range(task.replicas)}
-    surplus = [pod for pod in roster.pods if name_of(pod) not in wanted]
-    if not surplus and len(roster) == len(wanted):
+    surplus = [pod for pod in roster.pods if not job.wants(name_of(pod))]
+    if not surplus and len(roster) == sum(job.sizes.values()):
         roster.set_complete(spec(job.item))
         return []
     missing = _missing(job, roster) if admitted else []
@@ -183,19 +186,26 @@ def _pods(job: VolcanoJob, roster: Roster, *, admitted: bool) -> list[Action]:
 
 
 def _missing(job: VolcanoJob, roster: Roster) -> list[Action]:
-    """The pods that are not there yet, where the tasks that they depend on have begun (J-5)."""
+    """The pods that are not there yet, where the tasks that they depend on have begun (J-5).
+
+    A job may want any number of them: of each task there are one more than are made in a row, so that it is known that
+    there are more, and no task whose pods are refused stands in the way of the others.
+    """
     actions: list[Action] = []
     for task in job.tasks:
-        if not _may_begin(job, task, roster):
-            continue
-        for index in range(task.replicas):
-            if pod_name(job.name, task.name, index) in roster:
-                continue
-            pod = expand.pod(job, task, index)
-            plugins.apply(job, task, index, pod)
-            volumes.mount(job, pod)
-            actions.append(Create(POD, pod, lambda why: [_failure(job, "FailedCreate", why)]))
+        if _may_begin(job, task, roster):
+            indexes = (index for index in range(task.replicas) if pod_name(job.name, task.name, index) not in roster)
+            actions += [_new_pod(job, task, index) for index in islice(indexes, WRITES_MAX + 1)]
+        if len(actions) > _MISSING_MAX:
+            break
     return actions
+
+
+def _new_pod(job: VolcanoJob, task: Task, index: int) -> Create:
+    pod = expand.pod(job, task, index)
+    plugins.apply(job, task, index, pod)
+    volumes.mount(job, pod)
+    return Create(POD, pod, lambda why: [_failure(job, "FailedCreate", why)])
 
 
 def _may_begin(job: VolcanoJob, task: Task, roster: Roster) -> bool:
@@ -210,8 +220,9 @@ def _begun(job: VolcanoJob, name: str, pods: Sequence[Json]) -> bool:
     task = job.task(name)
     if task is None:
         return False
-    expected = {pod_name(job.name, name, index) for index in range(task.replicas)}
-    begun = [pod for pod in pods if name_of(pod) in expected and (phase_of(pod) == "Succeeded" or _is_ready(pod))]
+    prefix = pod_name(job.name, name, "")
+    mine = [pod for pod in pods if name_of(pod).rpartition("-")[0] + "-" == prefix and job.wants(name_of(pod))]
+    begun = [pod for pod in mine if phase_of(pod) == "Succeeded" or _is_ready(pod)]
     return len(begun) >= task.min_available
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 from control_room import NS, ControlRoom, job, pod
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,10 @@ from events import names
 from events.canonical import Json
 from events.kinds import POD, VOLCANO_JOB, Kind
 from services.cluster.direct import DirectApi
+from services.controller import manager
+from services.controller.actions import Patch
+from services.controller.jobs import expand, plugins
+from services.controller.jobs.model import Task, VolcanoJob, pod_name, read
 from services.controller.jobs.roster import Roster
 from services.controller.manager import ControllerManager
 from services.controller.world import World
@@ -102,6 +107,50 @@ def test_pods_that_are_refused_do_not_stand_in_the_way_of_others() -> None:
     room.admit_groups()
     assert room.names(POD) == ["j-good-0", "j-good-1"]
     assert room.events("FailedCreate")
+
+
+def test_a_job_of_any_number_of_replicas_costs_what_is_made_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes are bounded: neither pods nor the names of hosts are thought of a billion at a time."""
+    made: list[int] = []
+    whole_pod = expand.pod
+
+    def counted(job: VolcanoJob, task: Task, index: int) -> Json:
+        made.append(index)
+        return whole_pod(job, task, index)
+
+    monkeypatch.setattr(expand, "pod", counted)
+    monkeypatch.setattr(manager, "_ROUNDS_MAX", 10)
+    room = ControlRoom()
+    many = "{name: w, replicas: 200000, template: {spec: {containers: [{name: c, image: none}]}}}"
+    room.apply(job(metadata="uid: job-uid", tasks=many, spec="minAvailable: 1"))
+    room.settle()
+    room.phase_of_group(GROUP, "Inqueue")
+    with pytest.raises(AssertionError, match="do not come to rest"):
+        room.settle(turns=1)
+    assert 0 < len(room.names(POD)) <= 10 * 100
+    assert len(made) <= 10 * 101
+
+
+def test_more_hosts_than_a_config_map_takes_are_refused_by_name() -> None:
+    room = ControlRoom()
+    many = "{name: w, replicas: 200000, template: {spec: {containers: [{name: c, image: none}]}}}"
+    room.apply(job(metadata="uid: job-uid", tasks=many, spec="minAvailable: 1, plugins: {svc: []}"))
+    room.settle()
+    assert room.names(POD) == []
+    assert 'ConfigMap "j-svc" is invalid' in room.events("PluginError")[0]
+    (hosts,) = plugins.renewed(read(room.job("j"), "s"))
+    assert isinstance(hosts, Patch)
+    assert hosts.merge["data"]["VC_W_HOSTS"].count(",") < 100_000, "no more than it takes to be refused"
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.text("0123456789-jwx٣", max_size=6))
+def test_a_pod_is_wanted_if_it_has_the_name_of_a_replica(first: int, second: int, end: str) -> None:
+    """scheduling/J-3, J-6"""
+    tasks = f"[{{name: w, replicas: {first}}}, {{name: w-1, replicas: {second}}}]"
+    found = read(yaml.safe_load(job(tasks=tasks[1:-1])), "s")
+    names_wanted = {pod_name("j", task.name, index) for task in found.tasks for index in range(task.replicas)}
+    for name in (*names_wanted, f"j-w-{end}", f"j-{end}", end, "j-w-30", "j-w-1-30", "j-w-007"):
+        assert found.wants(name) == (name in names_wanted)
 
 
 PHASES = st.sampled_from(["Pending", "Running", "Succeeded", "Failed", "Lost"])
