@@ -137,6 +137,23 @@ class Card:
         lost = any(self.slice_of(holder.share) is None for holder in self.holders)
         return lost or len({group for group, _ in self.slices}) > 1
 
+    def crowded_for(self, uid: str) -> bool:
+        """Whether this pod and others hold more than there is, one slice, or the card against a rule of this pod's.
+
+        No decision on the pod brings that about by itself: the card has changed, or somebody came of whom nobody had
+        told. What others do to each other is no matter of this pod's (X-9), nor a geometry that was changed (N-22).
+        """
+        mine = [holder for holder in self.holders if holder.uid == uid]
+        others = [holder for holder in self.holders if holder.uid != uid]
+        if not mine or not others:
+            return False
+        if self.used_shares > self.shares or self.used_cores > 100:
+            return True
+        if self.is_mig:
+            return not {holder.share.suffix for holder in mine}.isdisjoint(holder.share.suffix for holder in others)
+        rules = {rule for holder in mine for rule in holder.rules}
+        return self.used_memory > self.memory or any(not rules.isdisjoint(holder.rules) for holder in others)
+
     @property
     def lacks_geometry(self) -> bool:
         """Whether there is nothing that this MIG card could be cut into (N-13)."""

@@ -27,6 +27,7 @@ from scheduling.reasons import texts
 from scheduling.reasons.outcomes import of_refusal
 from scheduling.state.model import Command, Model
 from services.binder.answers import Answer, Stands
+from services.binder.crowding import crowded_cards
 from services.binder.fence import fence
 from services.binder.gangs import Gangs, lost_cards
 from services.binder.locks import NodeLocks, lock_key
@@ -56,12 +57,14 @@ class Bindings:
         self._cordoned: dict[str, bool] = {}
         self._gangs = Gangs()
         self._progress = progress
+        self._model = Model()
 
     def begin(self, commands: Mapping[str, Command], model: Model, place: Callable[[], int]) -> None:
         """A step begins: forget what was read of nodes; keep each command's pod and node as they were decided on.
 
         ``place`` is where the model stands on the log.
         """
+        self._model = model
         self._nodes.begin()
         self._progress.keep(commands)
         self._cordoned = {key: cordoned for key, cordoned in self._cordoned.items() if key in commands}
@@ -127,7 +130,7 @@ class Bindings:
         return answer
 
     async def _node_refusal(self, command: Command, member: Member) -> str:
-        """Say why nothing may be bound to the node: it, or its cards, are gone, or it was cordoned (F-12a)."""
+        """Say why nothing may be bound to the node: it, or its cards, are gone or full, or it was cordoned (F-12a)."""
         found = await self._nodes.get(member.node)
         if found is None:
             return f"node {member.node} does not exist"
@@ -136,7 +139,10 @@ class Bindings:
         if not self._cordoned.get(command.id, True) and (found.get("spec") or {}).get("unschedulable") is True:
             return f"node {member.node} was cordoned after the decision"
         lost = lost_cards((found["metadata"].get("annotations") or {}).get(names.NODE_REGISTER, ""), member.allocation)
-        return f"node {member.node} does not register {', '.join(lost)} any more" if lost else ""
+        if lost:
+            return f"node {member.node} does not register {', '.join(lost)} any more"
+        crowded = crowded_cards(self._model, command, member)
+        return f"node {member.node} has no room left on {', '.join(crowded)}" if crowded else ""
 
     async def _bind(self, command: Command, member: Member) -> Answer:
         self._progress.sends(command.id, self._decided.get(command.id), self._clock.now_ms())

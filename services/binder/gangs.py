@@ -19,6 +19,7 @@ from scheduling.objects import Node
 from scheduling.resources import is_best_effort
 from scheduling.state.model import Command, GroupEntry, Model, PodEntry
 from scheduling.status import READY, TaskStatus
+from services.binder.crowding import crowded_cards
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +102,25 @@ class Gangs:
         """Yield the commands of the block whose pod cannot be bound where it was placed, and why."""
         for command in self._blocks.get(group, ()):
             if command.bind and command.id in self._model.commands:
-                why = self._lost(command.id, command.bind)
+                why = self._lost(command, command.bind)
                 if why:
                     yield command.id, why
 
-    def _lost(self, command: str, member: Member) -> str:
+    def _lost(self, command: Command, member: Member) -> str:
         node = self._node(member)
         if node is None:
             return f"node {member.node}, where {member.name} of its gang was placed, does not exist any more"
-        if node.unschedulable and not self._cordoned.get(command, True):
+        if node.unschedulable and not self._cordoned.get(command.id, True):
             return f"node {member.node}, where {member.name} of its gang was placed, was cordoned"
         lost = lost_cards(node.annotations.get(names.NODE_REGISTER, ""), member.allocation)
         if lost:
             return f"node {member.node} does not register {', '.join(lost)} of {member.name} of its gang any more"
-        return ""
+        crowded = crowded_cards(self._model, command, member)
+        return (
+            f"node {member.node} has no room left on {', '.join(crowded)} for {member.name} of its gang"
+            if crowded
+            else ""
+        )
 
     def _node(self, member: Member) -> Node | None:
         view = self._model.nodes.get(member.node)

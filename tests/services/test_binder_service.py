@@ -173,6 +173,88 @@ async def test_a_node_that_does_not_exist_any_more_is_refused_f12a() -> None:
     assert not world.store.bindings
 
 
+@pytest.mark.parametrize("members", [1, 2])
+async def test_a_card_that_a_restored_pod_holds_again_is_refused_f4(members: int) -> None:
+    """Nobody of a gang is bound if one has no room any more."""
+    world = World()
+    world.node("n1", register=CARD.replace(",10,", ",1,"))
+    world.node("n2", register=CARD.replace("GPU-1,10,", "GPU-2,1,") if members > 1 else "")
+    world.single("old", limits=LIMITS)
+    await world.settle()
+    world.group("new", members)
+    for index in range(members):
+        world.pod(f"new-{index}", "new", limits=LIMITS)
+    await world.settle()
+    saved = world.backup()
+    world.store.remove(POD, "team-a", "old")
+    await world.decide()
+    world.restore(saved)
+    for _ in range(3):
+        await world.watcher.step()
+    await world.binder.step()
+    outcomes = [outcome for outcome in await world.bodies(Outcome) if outcome.name != "old"]
+    assert [outcome.result for outcome in outcomes] == ["refused"] * members
+    assert any(outcome.message.startswith("node n1 has no room left on GPU-1") for outcome in outcomes)
+    assert not any(world.get(POD, outcome.name)["spec"].get("nodeName") for outcome in outcomes)
+    world.store.remove(POD, "team-a", "old")
+    await world.settle()
+    assert all(world.get(POD, f"new-{index}")["spec"].get("nodeName") for index in range(members))
+
+
+@pytest.mark.parametrize(
+    ("shares", "crowded"),
+    [
+        (["GPU-1,NVIDIA,1000,0:"] * 2, False),
+        (["GPU-1,NVIDIA,5000,0:"] * 2, True),
+        (["GPU-1,NVIDIA,1000,60:"] * 2, True),
+        (["GPU-1,NVIDIA,1000,0:"] * 11, True),
+    ],
+)
+async def test_what_is_held_on_a_card_beyond_what_it_has_refuses_a_decision(shares: list[str], crowded: bool) -> None:
+    """devices/A-16: who holds shares, whoever gave them to him; here all but the first came after the decision."""
+    world = World()
+    world.node("n1", register=CARD, cpu="32")
+    first, *others = shares
+    _, _, memory, cores = first.rstrip(":").split(",")
+    world.single("one", limits=LIMITS | {"volcano.sh/vgpu-memory": memory, "volcano.sh/vgpu-cores": cores})
+    await world.decide()
+    for index, share in enumerate(others):
+        world.pod(f"other-{index}", nodeName="n1", annotations={names.VGPU_IDS: share}, limits=LIMITS)
+    await world.watcher.step()
+    await world.binder.step()
+    (outcome,) = await world.bodies(Outcome)
+    assert outcome.result == ("refused" if crowded else "applied")
+
+
+@pytest.mark.parametrize("label", ["batch", "training"])
+async def test_a_card_that_another_pod_of_the_rule_holds_is_refused_x5(label: str) -> None:
+    """Others that share it against their rule are no matter of a pod without it (devices/X-9)."""
+    world = World()
+    world.node("n1", register=CARD, cpu="32")
+    arguments = "deviceshare.VGPUEnable: true, deviceshare.GPUExclusiveRules: [{workload: training}]"
+    text = (
+        f'{{actions: "enqueue, allocate", tiers: [{{plugins: [{{name: deviceshare, arguments: {{{arguments}}}}}]}}]}}'
+    )
+    world.put(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"namespace": "volcano-system", "name": "volcano-scheduler-configmap"},
+            "data": {"volcano-scheduler.conf": text},
+        }
+    )
+    world.single("one", limits=LIMITS, metadata={"labels": {"workload": label}})
+    await world.decide()
+    held = {"labels": {"workload": "training"}}
+    for name in ("other-1", "other-2"):
+        notes = {names.VGPU_IDS: "GPU-1,NVIDIA,1000,0:"}
+        world.pod(name, nodeName="n1", annotations=notes, limits=LIMITS, metadata=held)
+    await world.watcher.step()
+    await world.binder.step()
+    (outcome,) = await world.bodies(Outcome)
+    assert outcome.result == ("refused" if label == "training" else "applied")
+
+
 async def test_another_node_of_the_name_is_refused_f12a() -> None:
     world = World()
     world.node("n1", uid="u-1")

@@ -235,3 +235,16 @@ def test_f4a_only_when_every_card_lacks_a_geometry() -> None:
     both = full.answer(pod("p", number=2, memory=1))
     assert isinstance(both, Misfit)
     assert (both.code, both.detail) == (2, NOT_ENOUGH)
+
+
+def test_a_slice_that_another_pod_holds_too_is_seen_by_who_was_placed_on_it() -> None:
+    """devices/F-16: another slice of the card is none of its matter; alone, nor is a geometry that changed (N-22)."""
+    world = World(mig_card(), mig_env())
+    world.see(holding("a", "GPU-m[group1-0],NVIDIA,3000,0:"))
+    world.see(holding("b", "GPU-m[group1-1],NVIDIA,3000,0:"))
+    assert not world.books.books["GPU-m"].crowded_for("uid-a")
+    world.see(holding("c", "GPU-m[group1-1],NVIDIA,3000,0:"))
+    assert [world.books.books["GPU-m"].crowded_for(f"uid-{name}") for name in "abcd"] == [False, True, True, False]
+    alone = World(mig_card(), mig_env())
+    alone.see(holding("a", "GPU-m[other-0],NVIDIA,3000,0:"))
+    assert not alone.books.books["GPU-m"].crowded_for("uid-a")
