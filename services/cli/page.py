@@ -10,17 +10,21 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from services.cluster.http import PortInUse
+from services.runtime.access import guard
+from services.runtime.health import BODY_BYTES_MAX
 from services.runtime.model_metrics import ModelCollector
 
 if TYPE_CHECKING:
     from services.cli.embedded import EmbeddedSystem
 
+_HOST = "127.0.0.1"
 _STYLE = "body{font:15px/1.5 sans-serif;margin:2em;max-width:60em}td,th{text-align:left;padding:.2em 1.2em .2em 0}"
 
 
 async def serve(system: EmbeddedSystem, port: int) -> web.AppRunner:
     """Serve the page on loopback. Raises PortInUse."""
-    app = web.Application()
+    app = web.Application(client_max_size=BODY_BYTES_MAX)
+    guard(app, _HOST, "")
     system.metrics.registry.register(ModelCollector(lambda: system.model, system.scheduler.times))
     pages = _Pages(system)
     app.router.add_get("/", pages.overview)
@@ -30,7 +34,7 @@ async def serve(system: EmbeddedSystem, port: int) -> web.AppRunner:
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", port).start()
+        await web.TCPSite(runner, _HOST, port).start()
     except OSError as error:
         await runner.cleanup()
         raise PortInUse(f"port {port} on 127.0.0.1 cannot be listened on: {error.strerror}") from error

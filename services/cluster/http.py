@@ -22,6 +22,7 @@ from services.cluster.reads import number
 from services.cluster.refusal import Refused, failure
 from services.cluster.routes import Request, Response, target_of
 from services.cluster.watches import Line, Watch
+from services.runtime.access import LOOPBACK, stranger
 
 _log = structlog.get_logger(__name__)
 
@@ -36,7 +37,7 @@ class PortInUse(Exception):
 
 async def serve(api: EmbeddedApi, host: str, port: int) -> web.AppRunner:
     """Serve the API on a port (0 takes a free one: see ``port_of``). Raises PortInUse."""
-    runner = web.AppRunner(make_app(api), shutdown_timeout=1.0, access_log=None)
+    runner = web.AppRunner(make_app(api, local=host in LOOPBACK), shutdown_timeout=1.0, access_log=None)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()
@@ -53,18 +54,18 @@ def port_of(runner: web.AppRunner) -> int:
     return int(runner.addresses[0][1])
 
 
-def make_app(api: EmbeddedApi) -> web.Application:
-    """Return the web application."""
+def make_app(api: EmbeddedApi, *, local: bool = True) -> web.Application:
+    """Return the web application; ``local``: it answers programs of this machine only."""
     app = web.Application(client_max_size=wire.BODY_BYTES_MAX + 1)
-    handler = _Handler(api)
+    handler = _Handler(api, local)
     app.router.add_route("*", "/{path:.*}", handler.handle)
     app.on_shutdown.append(handler.stop)
     return app
 
 
 class _Handler:
-    def __init__(self, api: EmbeddedApi) -> None:
-        self._api = api
+    def __init__(self, api: EmbeddedApi, local: bool) -> None:
+        self._api, self._local = api, local
         self._stopping = asyncio.Event()
 
     async def stop(self, app: web.Application) -> None:
@@ -85,6 +86,8 @@ class _Handler:
             return _json(500, failure(500, "InternalError", f"Internal error occurred: {type(error).__name__}"))
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
+        if self._local and (why := stranger(request)):
+            raise Refused(403, "Forbidden", why)
         if request.method in ("GET", "HEAD"):
             fixed = self._fixed(request)
             if fixed is not None:

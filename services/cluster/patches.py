@@ -7,6 +7,7 @@ apply`` and ``kubectl edit`` send them.
 
 from __future__ import annotations
 
+import json
 import marshal
 from typing import Any
 
@@ -19,6 +20,8 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 OPERATIONS_MAX = 10_000
+#: A copy of a copy of a copy grows without bound, however short the patch.
+COPY_BYTES_MAX = 3 * 1024 * 1024
 _MARSHAL_PLAIN = 2  # the format without references: what is shared in a value is not shared in its copy
 
 #: Field name -> merge key of its items, wherever the field stands in a core kind.
@@ -70,12 +73,24 @@ def json_patch(target: Any, operations: Any) -> Any:
     if len(operations) > OPERATIONS_MAX:
         message = f"The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}"
         raise Refused(413, "RequestEntityTooLarge", message)
-    result = copied(target)
+    result, copies_bytes = copied(target), 0
     for operation in operations:
         if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
             raise bad_request(f"json: an operation of a JSON patch must be a mapping with a path: {operation!r:.200}")
+        copies_bytes += _copy_bytes(result, operation)
+        if copies_bytes > COPY_BYTES_MAX:
+            message = ("Request entity too large: Unable to complete the copy, the accumulated size increase of copy "
+                       f"is {copies_bytes}, exceeding the limit {COPY_BYTES_MAX}")  # fmt: skip
+            raise Refused(413, "RequestEntityTooLarge", message)
         result = _operate(result, operation)
     return result
+
+
+def _copy_bytes(document: Any, operation: Json) -> int:
+    """Return by how much an operation makes the document larger without having brought that along."""
+    if operation.get("op") != "copy" or not isinstance(operation.get("from"), str):
+        return 0
+    return len(json.dumps(_get(document, operation["from"]), separators=(",", ":")))
 
 
 def _operate(document: Any, operation: Json) -> Any:

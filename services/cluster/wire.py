@@ -1,7 +1,7 @@
 """Bytes to JSON values and back, safely: what may come over the socket, and in which forms answers go out.
 
-Whatever cannot be read is refused with 400 and a reason: broken JSON or YAML, numbers that are none, more depth or
-bytes than an object needs, YAML aliases (which grow without bound).
+Whatever cannot be read is refused with 400 and a reason: broken JSON or YAML, a key that stands there twice, numbers
+that are none, more depth or bytes than an object needs, YAML aliases (which grow without bound).
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ class _Loader(yaml.SafeLoader):
         if self.check_event(yaml.events.AliasEvent):
             raise bad_request("error converting YAML to JSON: aliases are not accepted")
         return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        _refuse_twice([key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)])
+        return super().construct_mapping(node, deep)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -65,9 +69,29 @@ def decode(data: bytes, content_type: str) -> Any:
 
 def _json(data: bytes) -> Any:
     try:
-        return json.loads(data.decode("utf-8"), parse_constant=_no_number, parse_float=_finite)
+        return _json_text(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise bad_request(f"error decoding JSON: {error or type(error).__name__}") from error
+
+
+def _json_text(text: str) -> Any:
+    return json.loads(text, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object, each of whose keys stands there once: what one reader took the other would overlook."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        _refuse_twice([name for name, _ in pairs])
+    return found
+
+
+def _refuse_twice(keys: list[str]) -> None:
+    seen: set[str] = set()
+    for key in keys:
+        if key in seen:
+            raise ValueError(f"duplicate field {key[:100]!r}")
+        seen.add(key)
 
 
 def _no_number(text: str) -> Any:
@@ -86,7 +110,7 @@ def _yaml(data: bytes) -> Any:
         text = data.decode("utf-8")
         if text.lstrip().startswith("{"):
             try:
-                return json.loads(text, parse_constant=_no_number, parse_float=_finite)
+                return _json_text(text)
             except ValueError:
                 pass  # a flow mapping of YAML may begin like this too
         return _plain(yaml.load(text, _Loader), 0)

@@ -37,7 +37,7 @@ _LOOKUPS_MAX: Final = 200
 _LOG = structlog.get_logger("webhook")
 _VERBS: Final = {"CREATE": "create", "UPDATE": "update", "DELETE": "delete"}
 _BY_RESOURCE: Final = {(kind.group, kind.plural): kind for kind in KINDS}
-_MALFORMED = (TypeError, ValueError, KeyError, AttributeError, ArithmeticError)
+_MALFORMED = (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, IndexError, RecursionError)
 
 
 class _Wanted(Exception):
@@ -111,6 +111,8 @@ class Webhook:
             return web.Response(status=400, text="not an AdmissionReview\n")
         try:
             response = await self.review(asked, patches=patches)
+        except _MALFORMED:
+            return web.Response(status=400, text="not an AdmissionReview\n")
         except (ApiError, ApiUnknown) as error:
             _LOG.warning("a write cannot be judged", error=str(error))
             return web.Response(status=503, text=f"{error}\n")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
 
 from adapters.cluster.port import ApiError, ApiUnknown, Page
 from events.canonical import Json
@@ -153,3 +155,30 @@ def test_the_patch_leads_from_one_to_the_other() -> None:
     after: Json = {"a/b": {"c~d": 2, "e": []}, "list": [{"x": 1, "y": True}, "2"], "gone": {"z": 0}}
     assert applied(before, difference(before, after)) == after
     assert difference(before, before) == []
+
+
+_DEEP = b'{"request": {"uid": "u", "object": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"[]", b"nothing", b'{"request": []}', b'{"request": "x"}', _DEEP,
+        b'{"request": {"uid": "u", "resource": "x"}}',
+        b'{"request": {"uid": "u", "resource": {"group": ["x"], "resource": {"y": 1}}}}',
+        b'{"request": {"uid": "u", "resource": {"group": "batch.volcano.sh", "resource": "jobs"}, "operation": ["x"]}}',
+    ],
+    ids=lambda body: body[:60].decode(),
+)  # fmt: skip
+async def test_what_is_no_review_is_refused_and_breaks_nothing(body: bytes) -> None:
+    """A fault of the service (500) would let the webhook's failurePolicy decide about what somebody made up."""
+    async with TestClient(TestServer(hook().app())) as client:
+        for path in ("/mutate", "/validate"):
+            async with client.post(path, data=body) as reply:
+                assert reply.status == 400
+
+
+async def test_a_review_larger_than_two_objects_is_refused() -> None:
+    large = io.BytesIO(b" " * 8_400_000)
+    async with TestClient(TestServer(hook().app())) as client, client.post("/mutate", data=large) as reply:
+        assert reply.status == 413

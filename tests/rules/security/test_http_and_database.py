@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 from prometheus_client import CollectorRegistry
 from sqlalchemy import make_url
 
+from adapters.clock import ManualClock
 from adapters.database.errors import DatabaseError
 from adapters.database.tls import secured
+from services.cluster.api import EmbeddedApi
+from services.cluster.http import port_of, serve
+from services.cluster.store import Store, derived_uid
 from services.runtime.access import NotGuarded
 from services.runtime.health import health_app, serve_health
 
@@ -63,6 +68,39 @@ async def test_nothing_more_than_health_is_served_off_loopback_without_a_token()
     runner, _ = await serve_health(health_app(CollectorRegistry()), "0.0.0.0", 0)
     await runner.cleanup()
     assert await answers("127.0.0.1", "", ("/page", "")) == [200]
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, 200),
+        ({"Host": "localhost:1234"}, 200),
+        ({"Host": "[::1]:9"}, 200),
+        ({"Origin": "http://127.0.0.1:8002"}, 200),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "127.0.0.1.evil.example:80"}, 403),
+        ({"Host": "evil.example", "Origin": "http://evil.example"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+async def test_a_page_in_a_browser_reaches_nothing_that_is_open_on_loopback(headers: dict[str, str], code: int) -> None:
+    """It names another host (its name was made to mean this machine) or the page that it comes from."""
+    shown, port = await serve_health(app(), "127.0.0.1", 0)
+    api = EmbeddedApi(Store(ManualClock(1_767_225_600_000), derived_uid))
+    cluster = await serve(api, "127.0.0.1", 0)
+    try:
+        async with ClientSession(headers=headers) as client:
+            for url in (f"http://127.0.0.1:{port}/page", f"http://127.0.0.1:{port_of(cluster)}/api/v1/pods"):
+                async with client.get(url) as reply:
+                    assert reply.status == code
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "forged"}}
+            url = f"http://127.0.0.1:{port_of(cluster)}/api/v1/namespaces"
+            async with client.post(url, data=json.dumps(body), headers={"Content-Type": "text/plain"}) as reply:
+                assert reply.status == (201 if code == 200 else 403)
+    finally:
+        await cluster.cleanup()
+        await shown.cleanup()
 
 
 def test_postgresql_is_spoken_by_tls_off_loopback() -> None:
