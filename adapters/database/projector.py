@@ -4,6 +4,9 @@ Rows and the place up to which they are true are written in one transaction, so 
 one place on the log. At its start the projector folds up to the place that the tables name: if the chain's digest
 there is theirs, they are taken over, and else they belong to another history and are made anew. A transaction whose
 answer never came is simply made again: the rows that it writes are absolute, not differences.
+
+One of a cluster's projectors writes at a time, that of the binder that leads. Should two do so for a while, neither
+undoes what the other wrote: who finds the tables elsewhere than it left them takes them over from there.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ class Projector:
 
     It folds for itself, so a snapshot of its state holds up nobody's decision. One is taken after the first batch that
     counts ``snapshot_every`` records behind the last one (0: none); ``note`` is told of one that was not used or taken.
+    ``leads`` says whether it is its turn at all.
 
     ``step`` raises LogError and DatabaseError; after either the next step goes on where it can.
     """
@@ -53,6 +57,7 @@ class Projector:
         threaded: bool = False,
         snapshot_every: int = 0,
         note: Note = lambda _: None,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self.cluster = cluster
         self.snapshots = 0
@@ -61,6 +66,7 @@ class Projector:
         self._log = log
         self._engine = engine
         self._threaded = threaded
+        self._leads = leads
         self._begun = self._migrated = False
         self._begin()
 
@@ -76,6 +82,9 @@ class Projector:
 
     async def step(self) -> bool:
         """Fold what is there, at most ``CHUNK`` records, and write what it changes; True if anything was done."""
+        if not self._leads():
+            self._let_go()
+            return False
         if not self._migrated:
             await self._run(lambda: migrate(self._engine))
             self._migrated = True
@@ -88,7 +97,7 @@ class Projector:
             return False
         self._pending.update(self.follower.state.take())
         if not await self._run(self._write):
-            self.rebuild()
+            self._let_go()
             return True
         await self._keep_snapshot()
         return True
@@ -97,6 +106,12 @@ class Projector:
         """Let the next steps empty the cluster's tables and make them anew."""
         self._begin()
         self._begun = self._wipe = True
+
+    def _let_go(self) -> None:
+        """Somebody else may write, or has written: what the tables say is looked at before the next write."""
+        if self._begun:
+            self._begin()
+            self._begun = False
 
     async def _take_up(self) -> None:
         """See what the tables say, and whether the log still has the place that they name."""
@@ -175,7 +190,7 @@ class Projector:
                 for table in _OWNED:
                     connection.execute(delete(table).where(table.__table__.c.cluster == self.cluster))
             else:
-                found = _progress(connection, self.cluster)
+                found = _progress(connection, self.cluster, lock=True)
                 if ((found["position"], found["chain"]) if found else None) not in (self._written, self._attempted):
                     return False
             self._attempted = place
@@ -204,8 +219,10 @@ class Projector:
             raise DatabaseError(f"read models of {self.cluster}: {plainly(error)}") from error
 
 
-def _progress(connection: Connection, cluster: str) -> Row | None:
-    found = connection.execute(select(Progress.__table__).where(Progress.__table__.c.cluster == cluster)).first()
+def _progress(connection: Connection, cluster: str, *, lock: bool = False) -> Row | None:
+    """Return where the tables are; ``lock``: nobody else may move them on until the transaction ends."""
+    query = select(Progress.__table__).where(Progress.__table__.c.cluster == cluster)
+    found = connection.execute(query.with_for_update() if lock else query).first()
     return dict(found._mapping) if found else None
 
 

@@ -184,8 +184,9 @@ async def build_binder(process: Process) -> None:
 
         own = await process.open_log(cluster)
         projector = Projector(
-            own, open_database(url), cluster, threaded=True, snapshot_every=settings.snapshot_every, note=process.note
-        )
+            own, open_database(url), cluster, threaded=True, snapshot_every=settings.snapshot_every, note=process.note,
+            leads=lambda: service.leading,
+        )  # fmt: skip
         followed = process.log_news(own, lambda: projector.follower.position)
         process.drive("projector", projector.step, followed, pace_s=READ_MODELS_S)
 

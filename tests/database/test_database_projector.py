@@ -11,6 +11,7 @@ from log_story import Story
 from sqlalchemy import Engine, event, select, text
 from sqlalchemy.exc import OperationalError
 
+from adapters.database import projector as projector_module
 from adapters.database.engine import DatabaseError, migrate, open_database
 from adapters.database.projector import Projector
 from adapters.database.rows import clean
@@ -184,6 +185,41 @@ async def test_tables_that_vanish_under_a_running_projector_are_made_anew(engine
     with pytest.raises(DatabaseError, match="read models of prod"):
         await projector.step()
     await project(projector)
+    assert everything(engine) == await fresh(story)
+
+
+async def test_two_that_write_at_once_do_not_undo_each_other(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each finds that the other one has written, again and again; the tables only ever go on, and come to the end."""
+    monkeypatch.setattr(projector_module, "CHUNK", 3)
+    story = await told()
+    both = [Projector(story.log, engine, "prod") for _ in range(2)]
+    places = [0]
+    for turn in range(200):
+        await both[turn % 2].step()
+        places += [row["position"] for row in rows(engine, Progress)]
+    assert places == sorted(places)
+    assert everything(engine) == await fresh(story)
+
+
+async def test_who_does_not_lead_writes_nothing_and_takes_over_what_it_finds(engine: Engine) -> None:
+    story = await told()
+    leader = [0]
+    first, second = (
+        Projector(story.log, engine, "prod", leads=lambda number=number: leader == [number]) for number in range(2)
+    )
+    await project(second)
+    await project(first)
+    assert everything(engine) == await fresh(story)
+    leader[0] = 1
+    await story.outcome(story.command(0, batch=1), "p2")
+    before = everything(engine)
+    await project(first)
+    assert everything(engine) == before
+    await project(second)
+    assert everything(engine) == await fresh(story)
+    leader[0] = 0
+    await story.gone(POD, "p0", "team-a")
+    await project(first)
     assert everything(engine) == await fresh(story)
 
 
