@@ -50,21 +50,26 @@ nvidia:
 """
 
 
+def pid_of(writer: str) -> int:
+    """Return the process that writes under a name (``services.runtime.process``: host, process, chance)."""
+    return int(writer.split("/")[1])
+
+
 class Judging(Fold):
     """A fold that keeps every record with its verdict, and looks after each batch whether a card is over-given."""
 
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[tuple[Record, str]] = []
-        #: When a term of a role was read that counts.
-        self.opened: dict[str, list[float]] = defaultdict(list)
+        #: When a term of a role was read that counts, and the process id of its writer.
+        self.opened: dict[str, list[tuple[float, int]]] = defaultdict(list)
         self.over_given: list[str] = []
 
     def apply(self, position: int, record: Record, chain_before: str) -> str:
         verdict = super().apply(position, record, chain_before)
         self.seen.append((record, verdict))
         if isinstance(record.body, Opened) and verdict.startswith(APPLIED):
-            self.opened[record.body.role].append(time.time())
+            self.opened[record.body.role].append((time.time(), pid_of(record.body.writer)))
         if self.after_batch:
             self.over_given += [
                 f"{position}: card {card.uuid}"
@@ -118,8 +123,8 @@ class Tail:
     def leader(self, stack: Stack, role: str) -> str:
         """Return the name of the process that leads a role, empty if it is none of ours (any more)."""
         term = self.fold.model.terms.get(role)
-        pid = term.writer.split("/")[1] if term and term.writer else ""
-        return next((name for name, number in stack.pids().items() if str(number) == pid), "")
+        pid = pid_of(term.writer) if term and term.writer else 0
+        return next((name for name, number in stack.pids().items() if number == pid), "")
 
     def bound(self) -> dict[str, list[str]]:
         """Return for each pod the commands by which it was reported bound, in records that count."""

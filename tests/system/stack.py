@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,7 @@ class Stack:
             **settings,
         }
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._spawned: dict[int, tuple[str, float]] = {}
         self._configs: dict[str, Path] = {}
         home.mkdir(parents=True, exist_ok=True)
         self.config = home / "settings.yaml"
@@ -56,7 +60,8 @@ class Stack:
     def spawn(self, name: str, command: list[str]) -> None:
         """Start any process under a name."""
         with (self.home / f"{name}.log").open("ab") as log:
-            self._processes[name] = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=environment())
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=environment())
+        self._processes[name], self._spawned[process.pid] = process, (name, time.time())
 
     def kill(self, name: str) -> None:
         """End a process as ``kill -9`` does."""
@@ -90,6 +95,14 @@ class Stack:
     def words(self, name: str) -> str:
         """Return the last lines of a process's log."""
         return (self.home / f"{name}.log").read_text(errors="replace")[-3000:]
+
+    def ready_s(self, pid: int) -> float:
+        """Return when a process, which may be gone by now, said that it had started."""
+        name, spawned = self._spawned[pid]
+        lines = (self.home / f"{name}.log").read_text(errors="replace").splitlines()
+        told = [json.loads(line)["timestamp"] for line in lines if '"event": "started"' in line]
+        at = [datetime.fromisoformat(text).timestamp() for text in told]
+        return next((when for when in at if when > spawned), float("inf"))
 
     def said(self, text: str) -> list[str]:
         """Return the lines of all processes that have a text in them."""

@@ -6,7 +6,7 @@ leads is its ``Opened`` record, at the moment at which the test has read it from
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,12 +15,23 @@ APART_S: Final = 10.0
 
 
 @dataclass(frozen=True)
-class Takeover:
-    """One change of leaders: seconds from the kill until the group noticed, and from then until another one led."""
+class Lead:
+    """A process that leads from a time on; ``ready_s`` is when it had started and could have led."""
 
-    role: str
+    since_s: float
+    ready_s: float
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """One change of leaders: seconds from the kill until the group noticed, and from then until another one led.
+
+    ``waited``: the other one stood ready when the leader died. Else it had to be started first.
+    """
+
     noticed_s: float
     led_s: float
+    waited: bool
 
     @property
     def whole_s(self) -> float:
@@ -28,10 +39,9 @@ class Takeover:
 
 
 def takeovers(
-    role: str,
     deaths: Sequence[float],
     noticed: Sequence[float],
-    opened: Sequence[float],
+    leads: Sequence[Lead],
     disturbed: Sequence[tuple[float, float]],
 ) -> Iterator[Takeover]:
     """Yield the takeovers of a role that had nothing else for a neighbour. All times are of one clock, in order.
@@ -39,14 +49,16 @@ def takeovers(
     Left out is a death that another one of its role followed before anybody led, or during which a part was away.
     """
     for died, next_death in zip(deaths, [*deaths[1:], float("inf")], strict=True):
-        led = next((at for at in opened if at > died), float("inf"))
-        gone = next((at for at in noticed if died < at <= led), None)
-        apart = all(led < begin - APART_S or died > end + APART_S for begin, end in disturbed)
-        if gone is not None and apart and led < next_death:
-            yield Takeover(role, gone - died, led - gone)
+        lead = next((lead for lead in leads if lead.since_s > died), None)
+        if lead is None or lead.since_s > next_death:
+            continue
+        gone = next((at for at in noticed if died < at <= lead.since_s), None)
+        apart = all(lead.since_s < begin - APART_S or died > end + APART_S for begin, end in disturbed)
+        if gone is not None and apart:
+            yield Takeover(gone - died, lead.since_s - gone, lead.ready_s < died)
 
 
-def spread(seconds: Sequence[float]) -> str:
+def spread(seconds: Iterable[float]) -> str:
     """Return median, nine tenths and the longest for people."""
     found = sorted(seconds)
     if not found:

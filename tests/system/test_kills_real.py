@@ -34,7 +34,7 @@ from system.killing import EXCLUSIVE, SHARED, SLICE, Tail, cluster, given, kinds
 from system.lab import insisting, until
 from system.points import Points
 from system.real import Run, everything, running
-from system.takeovers import spread, takeovers
+from system.takeovers import Lead, spread, takeovers
 
 from adapters.cluster.port import ApiError
 from adapters.log.kafka import KafkaLog
@@ -210,12 +210,14 @@ class Kills:
         print(f"  somebody led again, whatever else was going on, after {spread(self.led_again)}")
         for role in ROLES:
             group = f"gpuledger-{role}" + (f".{self.run.stack.cluster}" if role != "scheduler" else "")
-            noticed, opened = self.broker.failed_members(group), self.tail.fold.opened[role]
-            found = list(takeovers(role, self.deaths[role], noticed, opened, self.disturbed))
-            print(f"  {role}: {len(self.deaths[role])} leaders died, {len(found)} with nothing else for a neighbour:")
-            print(f"    from the kill until the group noticed {spread([item.noticed_s for item in found])}")
-            print(f"    from then until another one led       {spread([item.led_s for item in found])}")
-            print(f"    in all                                {spread([item.whole_s for item in found])}")
+            leads = [Lead(at, self.run.stack.ready_s(pid)) for at, pid in self.tail.fold.opened[role]]
+            found = list(takeovers(self.deaths[role], self.broker.failed_members(group), leads, self.disturbed))
+            print(f"  {role}: {len(self.deaths[role])} leaders died, {len(found)} with nothing else for a neighbour")
+            for ready, whose in ((True, "of one that waited"), (False, "of one that had to start")):
+                these = [item for item in found if item.waited == ready]
+                print(f"    {len(these)} takeovers {whose}, from the kill on: {spread(item.whole_s for item in these)}")
+                print(f"      until the group noticed: {spread(item.noticed_s for item in these)}")
+                print(f"      from then until it led:  {spread(item.led_s for item in these)}")
 
     async def _led(self, role: str) -> bool:
         return await self.tail.until(lambda: bool(self.tail.leader(self.run.stack, role)), PATIENCE_S)
