@@ -7,6 +7,7 @@ what changed between its base and there voids it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from events.names import NODE_REGISTER
@@ -116,6 +117,18 @@ class Inspector(Fold):
                 moved = max(entry.changed_at, self.model.node_changed_at.get(member.node, 0))
                 if moved >= batch.base:
                     self.wrong.append(f"7: batch {record.id}: {member.name} was placed though it was overtaken")
+                for card in self._crowded(member, batch.base):
+                    self.wrong.append(f"1: batch {record.id}: {member.name} was placed on {card}, which has no room")
+
+    def _crowded(self, member: Member, base: int) -> Iterator[str]:
+        """Yield the cards that a decision should not have given to a pod: the binder would refuse it, and hide that.
+
+        Whoever came upon the card after the decision's base was unknown to it.
+        """
+        for card in self.model.nodes[member.node].devices.cards:
+            known = all(self.model.pods[holder.uid].changed_at < base for holder in card.holders)
+            if known and card.crowded_for(member.uid):
+                yield card.uuid
 
     def _check_single(self, record: Record) -> None:
         """While a command waits for its outcome its pod is not decided on again: the first may still take effect."""
