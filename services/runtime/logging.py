@@ -37,9 +37,18 @@ def configure(
     structlog.contextvars.bind_contextvars(**bound)
 
 
+def _without_what_was_sent(record: logging.LogRecord) -> bool:
+    """Leave out what a request that is no HTTP said: the parser's error quotes it, tokens in headers and paths too."""
+    error = record.exc_info[1] if record.exc_info else None
+    if type(error).__module__ == "aiohttp.http_exceptions":
+        record.exc_info, record.msg = None, f"{record.msg}: {type(error).__name__}"
+    return True
+
+
 def _of_libraries(out: TextIO, shared: list[Any], render: Any) -> logging.Handler:
     """Return what writes the lines of the libraries that we use, in the same form as ours."""
     handler = logging.StreamHandler(out)
+    handler.addFilter(_without_what_was_sent)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],

@@ -18,6 +18,8 @@ from events.kinds import CONFIG_MAP, NAMESPACE, NODE, POD, QUEUE, SECRET, Kind
 from services.cli import log as log_command
 from services.cli import state as state_command
 from services.cluster import defaults
+from services.runtime import logging
+from services.runtime.health import health_app, serve_health
 from services.runtime.model_metrics import ModelCollector
 from services.simulator.system import System
 
@@ -128,3 +130,28 @@ async def test_the_token_would_be_found() -> None:
     stored = system.store.get(POD, "default", "p")
     assert stored is not None
     assert TOKEN in str(stored)
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\0\r\n\r\n",
+        f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN * 1000}\r\n\r\n",
+        f"GET /metrics?token={TOKEN * 1000} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    ],
+)
+async def test_a_request_that_is_no_http_is_not_quoted_in_the_log(
+    request_text: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    logging.configure("debug", "json")
+    runner, port = await serve_health(health_app(CollectorRegistry()), "127.0.0.1", 0)
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request_text.encode())
+        assert b" 400 " in await reader.readline()
+        writer.close()
+    finally:
+        await runner.cleanup()
+    told = capfd.readouterr().err
+    assert "Error handling request from 127.0.0.1: " in told
+    assert TOKEN not in told
