@@ -21,6 +21,7 @@ import aiohttp
 from kubernetes_asyncio import config as kube_config
 from kubernetes_asyncio.client.configuration import Configuration
 from kubernetes_asyncio.client.rest import RESTClientObject
+from kubernetes_asyncio.config import ConfigException
 
 from adapters.cluster.port import ApiError, ApiUnknown, Page, WatchEvent
 from events.canonical import Json
@@ -37,9 +38,17 @@ Configure = Callable[[], Awaitable[Configuration]]
 
 
 def server_configuration(url: str, token: str = "") -> Configure:
-    """Return how to configure for a plain server URL, with a bearer token if one is given."""
+    """Return how to configure for a plain server URL, with a bearer token if one is given.
+
+    Configuring raises ApiUnknown for a URL that would show a secret: in itself, or the token to a network.
+    """
 
     async def configure() -> Configuration:
+        parts = urlsplit(url)
+        if "@" in parts.netloc:
+            raise ApiUnknown("kubernetes.server: a URL without user and password; kubernetes.token says who asks")
+        if token and parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+            raise ApiUnknown(f"kubernetes.server {url}: a token is not sent in plain text off loopback, use https")
         made = _configuration(url.rstrip("/"))
         if token:
             made.api_key["BearerToken"] = f"Bearer {token}"
@@ -88,8 +97,11 @@ class KubernetesApi:
 
     @classmethod
     async def connect(cls, configure: Configure) -> KubernetesApi:
-        """Read the configuration and open a session; nothing is sent yet."""
-        return cls(configure, await configure())
+        """Read the configuration and open a session; nothing is sent yet. Raises ApiUnknown for a useless one."""
+        try:
+            return cls(configure, await configure())
+        except ConfigException as error:
+            raise ApiUnknown(f"kubernetes: {error}") from error
 
     async def close(self) -> None:
         """Close the session and its connections."""

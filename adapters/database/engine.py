@@ -40,6 +40,8 @@ def open_database(url: str | Path) -> Engine:
         engine = create_engine(parsed)
     except (SQLAlchemyError, OSError, ImportError) as error:
         raise DatabaseError(f"database {_named(url)}: {error}") from error
+    except ValueError:  # its text may quote a part of the URL
+        raise DatabaseError("database URL: host or port cannot be read") from None
     event.listen(engine, "connect", _tune)
     return _with_whole_transactions(engine)
 

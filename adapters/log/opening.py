@@ -16,6 +16,9 @@ KAFKA: Final = "kafka://"
 
 def parse(url: str, security: Mapping[str, Any] | None = None) -> KafkaSettings:
     """Return what a ``kafka://`` URL names. Raises LogError for one that names no server or no topic."""
+    if "@" in url:
+        raise LogError("log: a URL without user and password; kafka.sasl_username and _password say who asks",
+                       known_lost=True)  # fmt: skip
     servers, _, topic = url.removeprefix(KAFKA).partition("/")
     if not url.startswith(KAFKA) or not servers or not topic or "/" in topic:
         raise LogError(f"log {url}: must be a path or kafka://SERVER:PORT[,SERVER:PORT]/TOPIC", known_lost=True)

@@ -66,7 +66,8 @@ def command(
     try:
         report = history.run(data, url, session)
     except (ApiError, ApiUnknown) as error:
-        history.fail(f"--kubernetes {kubernetes}: {error}")
+        where = "" if "@" in kubernetes else f" {kubernetes}"
+        history.fail(f"--kubernetes{where}: {error}")
     sys.stdout.write(as_json(report) if output is Output.JSON else as_text(report))
     raise typer.Exit(0 if report.passed else 1)
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import structlog
 
 from adapters.clock import SystemClock
-from adapters.cluster.port import ApiUnknown, ClusterApi
+from adapters.cluster.port import ClusterApi
 from adapters.log.kafka import KafkaLog
 from adapters.log.kafka_topic import KafkaSettings
 from adapters.log.membership import Membership
@@ -123,8 +123,6 @@ class Process:
 
     async def connect(self) -> ClusterApi:
         """Return a client of the API server; it is closed at the end. Raises ApiUnknown for unusable credentials."""
-        from kubernetes_asyncio.config import ConfigException
-
         from adapters.cluster.http import (
             KubernetesApi,
             in_cluster_configuration,
@@ -139,10 +137,7 @@ class Process:
             configure = in_cluster_configuration()
         else:
             configure = kubeconfig_configuration(given.kubeconfig, given.context)
-        try:
-            api = await KubernetesApi.connect(configure)
-        except ConfigException as error:
-            raise ApiUnknown(f"kubernetes: {error}") from error
+        api = await KubernetesApi.connect(configure)
         self.at_end(api.close)
         return api
 

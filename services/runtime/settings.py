@@ -181,6 +181,8 @@ class Settings(Configured):
     def _consistent(self) -> Settings:
         if self.log.home == "kafka" and not self.kafka.servers:
             raise ValueError("kafka.servers: must be set when log.home is kafka")
+        if "@" in self.kafka.servers:
+            raise ValueError("kafka.servers: host and port only; sasl_username and sasl_password say who asks")
         plaintext = self.kafka.protocol == "PLAINTEXT" and not self.kafka.plaintext_anywhere
         if self.log.home == "kafka" and plaintext and not _on_loopback(self.kafka.servers):
             raise ValueError("kafka.protocol: PLAINTEXT is refused off loopback, use SASL_SSL or SSL")
@@ -231,6 +233,9 @@ def load(kind: type[S], path: Path | None = None) -> S:
 def _read(path: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:  # its own text quotes the line, which may hold a secret
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise SettingsError(f"{path}: {line}{error.problem}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SettingsError(f"{path}: {error}") from None
     if content is None:
@@ -240,12 +245,15 @@ def _read(path: Path) -> dict[str, Any]:
     return content
 
 
+_AT_A_WRONG_PLACE = ("extra_forbidden", "model_type", "dict_type", "model_attributes_type")
+
+
 def _lines(error: ValidationError) -> list[str]:
-    """Name field and reason of each problem; a value is shown unless it may be a secret."""
+    """Name field and reason of each problem; a value is shown unless it may be a secret, under a wrong name too."""
     lines = []
     for item in error.errors(include_url=False, include_context=False):
         field = ".".join(str(part) for part in item["loc"])
-        secret = any(word in field for word in ("password", "token", "database"))
+        secret = item["type"] in _AT_A_WRONG_PLACE or any(word in field for word in ("password", "token", "database"))
         value = "" if secret or not field else f" (got {str(item['input'])[:100]!r})"
         lines.append(f"{field}: {item['msg']}{value}" if field else str(item["msg"]))
     return lines

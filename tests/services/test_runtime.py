@@ -75,9 +75,23 @@ def test_bad_settings_are_named(tmp_path: Path, text: str, words: str) -> None:
     assert words in str(error.value)
 
 
-def test_a_bad_secret_is_not_shown(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kafka: {sasl_password: [hunter2]}",
+        "kafka: {sasl_pasword: hunter2}",
+        "kafka: hunter2",
+        "databse: hunter2",
+        "databse: {url: hunter2}",
+        "kafka: {sasl_password: hunter2: x}",
+        "kafka: {sasl_password: 'hunter2}",
+        "log: {home: kafka}\nkafka: {servers: 'u:hunter2@localhost:9092'}",
+    ],
+)
+def test_a_bad_secret_is_not_shown(tmp_path: Path, text: str) -> None:
+    """Nor one at a place where nobody expects it."""
     path = tmp_path / "settings.yaml"
-    path.write_text("kafka: {sasl_password: [hunter2]}")
+    path.write_text(text)
     with pytest.raises(SettingsError) as error:
         load_settings(path)
     assert "hunter2" not in str(error.value)
