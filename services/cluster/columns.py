@@ -129,8 +129,9 @@ def _pod_ready(row: Row) -> str:
 
 def _pod_status(row: Row) -> str:
     status: str = row.at("status.reason") or row.at("status.phase", "Unknown")
-    if row.at("spec.schedulingGates"):
-        status = "SchedulingGated"
+    for condition in row.at("status.conditions", []):
+        if (condition.get("type"), condition.get("reason")) == ("PodScheduled", "SchedulingGated"):
+            status = "SchedulingGated"
     for container in row.at("status.containerStatuses", []):
         state = container.get("state") or {}
         for key in ("waiting", "terminated"):

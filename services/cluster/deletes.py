@@ -102,7 +102,7 @@ class Deletes:
         else:
             meta["deletionTimestamp"] = timestamp(self._store.clock.now_ms() + grace * 1000)
             meta["deletionGracePeriodSeconds"] = grace
-            if isinstance(meta.get("generation"), int):
+            if isinstance(meta.get("generation"), int) and "deletionTimestamp" not in item["metadata"]:
                 meta["generation"] += 1
         if waits:
             meta["finalizers"] = waits
@@ -197,11 +197,12 @@ def _waits(kind: Kind, item: Json) -> bool:
 
 
 def options_of(request: Request) -> Json:
-    """Return the DeleteOptions of a request, from its body or its query. Raises Refused (400)."""
+    """Return the DeleteOptions of a request: its body, or else its query. Raises Refused (400)."""
     options: Json = patches.copied(request.body) if request.body is not None else {}
     if not isinstance(options, dict):
         raise bad_request(f"DeleteOptions must be a mapping, not {type(options).__name__}")
-    policy, grace = request.query.get("propagationPolicy"), request.query.get("gracePeriodSeconds")
+    query = {} if options else request.query
+    policy, grace = query.get("propagationPolicy"), query.get("gracePeriodSeconds")
     if policy is not None:
         options["propagationPolicy"] = policy
     if grace is not None:

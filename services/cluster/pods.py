@@ -76,6 +76,8 @@ class Pods:
         """End a pod by its eviction subresource."""
         body, _ = _meant_for("Eviction", target, request.body)
         pod = self._pod(target)
+        if not request.dry_run:
+            pod = self._store.write(POD, _evicted(pod, self._store.now()))
         options = body.get("deleteOptions")
         query = {key: value for key, value in request.query.items() if key == "dryRun"}
         self._deletes.delete(Target(POD, target.namespace, pod["metadata"]["name"]),
@@ -161,6 +163,15 @@ def _bound(pod: Json, node: str, annotations: dict[str, str], now: str) -> Json:
         condition["lastTransitionTime"] = before["lastTransitionTime"]
     status["conditions"] = [item for item in old if item.get("type") != "PodScheduled"] + [condition]
     return {**pod, "metadata": meta, "spec": {**reading.spec(pod), "nodeName": node}, "status": status}
+
+
+def _evicted(pod: Json, now: str) -> Json:
+    """Return a pod whose conditions say why it ends."""
+    condition = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None, "lastTransitionTime": now,
+                 "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}  # fmt: skip
+    status = dict(reading.status(pod))
+    others = [item for item in mappings(status.get("conditions")) if item.get("type") != "DisruptionTarget"]
+    return {**pod, "status": {**status, "conditions": [*others, condition]}}
 
 
 def _tail(text: str, request: Request) -> str:

@@ -36,6 +36,7 @@ _QUANTITY_TEXT = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )  # fmt: skip
 OBJECT_BYTES_MAX = 1024 * 1024  # a ConfigMap's or Secret's data
+_CONTAINERS = ("initContainers", "containers")
 _PULL = ["Always", "IfNotPresent", "Never"]
 _PROTOCOLS = ["SCTP", "TCP", "UDP"]
 _COUNTS = ("pods", "services", "secrets", "configmaps", "persistentvolumeclaims", "resourcequotas")
@@ -125,7 +126,7 @@ def _pod(item: Json, problems: Problems) -> None:
     if not spec.get("containers"):
         problems.required("spec.containers")
     seen: set[str] = set()
-    for field in ("initContainers", "containers"):
+    for field in _CONTAINERS:
         for place, container in enumerate(spec.get(field) or []):
             _container(f"spec.{field}[{place}]", container, seen, problems)
     _supported(spec, "restartPolicy", ["Always", "OnFailure", "Never"], problems)
@@ -139,7 +140,7 @@ def _pod(item: Json, problems: Problems) -> None:
             problems.required(f"spec.volumes[{place}].name")
         elif name in volumes[:place]:
             problems.duplicate(f"spec.volumes[{place}].name", name)
-    for field in ("initContainers", "containers"):
+    for field in _CONTAINERS:
         for place, container in enumerate(spec.get(field) or []):
             for number, mount in enumerate(container.get("volumeMounts") or []):
                 if mount.get("name") not in volumes:
@@ -328,9 +329,12 @@ def _pod_update(new: Json, old: Json, problems: Problems) -> None:
     tolerations = after.get("tolerations") or []
     if any(item not in tolerations for item in before.get("tolerations") or []):
         problems.forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
-    if _fixed(before, bool(gates)) != _fixed(after, bool(gates)):
+    resized = [field for field in _CONTAINERS if len(before.get(field) or []) != len(after.get(field) or [])]
+    for field in resized:
+        problems.forbidden(f"spec.{field}", "pod updates may not add or remove containers")
+    if not resized and _fixed(before, bool(gates)) != _fixed(after, bool(gates)):
         problems.forbidden("spec", _POD_UPDATE_TEXT)
-    for field in ("containers", "initContainers"):
+    for field in _CONTAINERS:
         for place, container in enumerate(after.get(field) or []):
             if isinstance(container, dict) and not container.get("image"):
                 problems.required(f"spec.{field}[{place}].image")
@@ -342,7 +346,7 @@ def _fixed(spec: Json, gated: bool) -> Json:
     if gated:
         loose |= {"nodeSelector", "affinity"}
     fixed = {key: value for key, value in spec.items() if key not in loose}
-    for field in ("containers", "initContainers"):
+    for field in _CONTAINERS:
         if isinstance(fixed.get(field), list):
             fixed[field] = [
                 {key: value for key, value in item.items() if key not in ("image", "imagePullPolicy")}
