@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 import structlog
@@ -13,6 +14,9 @@ from hypothesis import HealthCheck, settings
 from parts.broker import Broker
 from parts.kube import KubeApiServer
 from parts.postgres import Postgres
+
+if TYPE_CHECKING:
+    from parts.container import ContainerBroker
 
 
 # How long an example takes says something about the machine, not about what is tested.
@@ -28,9 +32,11 @@ def logging_as_it_was() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A real broker for tests that leave it running; topics are theirs to name."""
-    broker = Broker(tmp_path_factory.mktemp("kafka") / "broker")
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | ContainerBroker]:
+    """A real broker for tests that leave it running; topics are theirs to name. A container where one can be had."""
+    from parts.container import ContainerBroker, engine_has  # takes a second to load
+
+    broker = ContainerBroker() if engine_has() else Broker(tmp_path_factory.mktemp("kafka") / "broker")
     broker.start_blocking()
     yield broker
     broker.kill()

@@ -87,19 +87,17 @@ def codecs(broker: Broker, topic: str) -> list[str]:
     return found
 
 
-async def test_batches_are_stored_as_zstd_and_older_ones_are_read_as_they_are(
-    kafka_broker: Broker, opened: Open
-) -> None:
+async def test_batches_are_stored_as_zstd_and_older_ones_are_read_as_they_are(own_broker: Broker, opened: Open) -> None:
     topic = new_topic()
-    log = await opened(kafka_broker, topic)
-    producer = AIOKafkaProducer(bootstrap_servers=kafka_broker.address, compression_type="gzip")
+    log = await opened(own_broker, topic)
+    producer = AIOKafkaProducer(bootstrap_servers=own_broker.address, compression_type="gzip")
     await producer.start()
     await producer.send_and_wait(topic, b"x" * 1000)
     await producer.stop()
     written = [Message((), b"y" * 1000 + bytes([number])) for number in range(5)]
     assert await log.append(written) == 1
-    assert codecs(kafka_broker, topic) == ["gzip", "zstd"]
-    reader = await opened(kafka_broker, topic)
+    assert codecs(own_broker, topic) == ["gzip", "zstd"]
+    reader = await opened(own_broker, topic)
     assert [message.value for _, message in await reader.read(0)] == [b"x" * 1000, *(item.value for item in written)]
 
 
