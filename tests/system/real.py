@@ -33,7 +33,7 @@ from services.cli.labscript import NAMESPACE as LAB
 
 KEY, CHECKPOINTS = "checkpoint.key", "checkpoints.jsonl"
 #: So often that whoever is started again begins at a snapshot, with a good part of the log behind it.
-SNAPSHOT_EVERY = 300
+SNAPSHOT_EVERY = 1_000
 SERVICES = ("watcher", "scheduler", "binder", "controller")
 CRD = Kind("CustomResourceDefinition", "apiextensions.k8s.io", "v1", "customresourcedefinitions", False)
 
