@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from scheduling.config import known
@@ -27,6 +28,7 @@ class _Findings:
     warnings: list[str] = field(default_factory=list)
 
 
+@lru_cache(maxsize=16)  # a list tells of it again each time, to every reader of the log
 def parse(text: str) -> ConfigReport:
     """Read a configuration; the report's ``config`` is None if the file is refused."""
     found = _Findings()
