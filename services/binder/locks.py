@@ -40,7 +40,8 @@ class NodeLocks:
     def __init__(self, api: ClusterApi, clock: Clock, pause: Pause = no_pause) -> None:
         self._api, self._clock, self._pause = api, clock, pause
         self._ours: dict[tuple[str, str], str] = {}
-        self._unreadable: dict[tuple[str, str, str], int] = {}
+        #: Locks whose time cannot be read, by node and key: their value, and since when it is there.
+        self._unreadable: dict[tuple[str, str], tuple[str, int]] = {}
 
     def has(self, node: str, key: str, command: str) -> bool:
         """Tell whether this command has taken the lock."""
@@ -103,7 +104,10 @@ class NodeLocks:
         now = self._clock.now_ms()
         since = lock_time_ms(value)
         if since is None:
-            since = self._unreadable.setdefault((node, key, value), now)
+            seen, since = self._unreadable.get((node, key), ("", now))
+            if seen != value:
+                since = now
+            self._unreadable[node, key] = value, since
         return now - since <= LIFETIME_MS
 
     async def _write(self, found: Json, node: str, key: str, value: str | None, command: str) -> bool:

@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+import structlog
+
 from adapters.clock import Clock, Waiting
 from adapters.cluster.port import ClusterApi
 from adapters.cluster.reflector import Delta, ListEnd, Reflector
@@ -39,6 +41,7 @@ from services.watcher.beginning import anchor
 from services.watcher.memory import Memory
 from services.watcher.view import Addressed, View
 
+_LOG = structlog.get_logger("watcher")
 APPEND_MAX: Final = 500
 #: How long a reported Binding may go without an observation of its pod.
 CONFIRM_MS: Final = 60_000
@@ -85,7 +88,8 @@ class Watcher:
         self._lists = 0
         self._unconfirmed: frozenset[str] = frozenset()
         self._confirming = Waiting(clock)
-        self.refused: dict[str, str] = {}
+        #: How many observations may not be on a log, and are there as their bare identity.
+        self.refused = 0
 
     @property
     def leading(self) -> bool:
@@ -216,7 +220,8 @@ class Watcher:
             try:
                 await self._writer.append([(subject, body)])
             except NotWritable as error:
-                self.refused[subject] = str(error)
+                self.refused += 1
+                _LOG.warning("what cannot be recorded is there as its bare identity", object=subject, why=str(error))
                 if isinstance(body, records.Observed):
                     await self._writer.append([(subject, _bare(body))])
 
