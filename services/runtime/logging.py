@@ -31,7 +31,7 @@ def configure(
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(
-        level=max(threshold, logging.WARNING), handlers=[_of_libraries(out, shared, render)], force=True
+        level=max(threshold, logging.WARNING), handlers=[_of_libraries(out, bound, shared, render)], force=True
     )
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(**bound)
@@ -45,13 +45,13 @@ def _without_what_was_sent(record: logging.LogRecord) -> bool:
     return True
 
 
-def _of_libraries(out: TextIO, shared: list[Any], render: Any) -> logging.Handler:
-    """Return what writes the lines of the libraries that we use, in the same form as ours."""
+def _of_libraries(out: TextIO, bound: dict[str, Any], shared: list[Any], render: Any) -> logging.Handler:
+    """Return what writes the lines of the libraries that we use, in the same form as ours, also from their threads."""
     handler = logging.StreamHandler(out)
     handler.addFilter(_without_what_was_sent)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            foreign_pre_chain=[lambda _, __, event: {**bound, **event}, structlog.stdlib.add_logger_name, *shared],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, render],
         )
     )

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+import threading
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -241,7 +242,11 @@ def test_a_line_of_a_library_is_one_json_object_too() -> None:
     except ConnectionError:
         logging.getLogger("aiokafka.conn").exception("unable to connect to %s", "kafka-1")
     logging.getLogger("aiokafka.conn").info("hidden")
-    (line,) = out.getvalue().splitlines()
+    member = threading.Thread(target=logging.getLogger("aiokafka").warning, args=("rebalancing",))
+    member.start()
+    member.join()
+    line, other = out.getvalue().splitlines()
+    assert json.loads(other)["service"] == "binder"
     found = json.loads(line)
     expected = ("unable to connect to kafka-1", "aiokafka.conn", "binder", "error")
     assert (found["event"], found["logger"], found["service"], found["level"]) == expected
