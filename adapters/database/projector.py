@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, Engine, and_, bindparam, delete, insert, select
+from sqlalchemy import Connection, Engine, delete, insert, select, tuple_
 from sqlalchemy.exc import SQLAlchemyError
 
 from adapters.database.engine import DatabaseError, migrate, plainly
@@ -31,6 +31,7 @@ from scheduling.state.fold import Fold
 from scheduling.state.snapshot import NotNow
 
 CHUNK: Final = 2_000
+_ROWS: Final = 1_000  # a statement; databases take some ten thousand parameters
 T = TypeVar("T")
 
 _OWNED: Final[tuple[type[Table], ...]] = (*PROJECTED, Progress)
@@ -227,15 +228,18 @@ def _progress(connection: Connection, cluster: str, *, lock: bool = False) -> Ro
 
 
 def _replace(connection: Connection, changes: Mapping[Key, Row | None]) -> None:
-    """Make the rows what the changes say: remove by key, then insert what is to be there."""
+    """Make the rows what the changes say: remove by key, then insert what is to be there.
+
+    Many rows a statement, since each statement costs a round trip: an insert is only packed if it returns something.
+    """
     tables: dict[type[Table], list[tuple[tuple[Any, ...], Row | None]]] = defaultdict(list)
     for (table, key), row in changes.items():
         tables[table].append((key, row))
     for table, items in tables.items():
         core = table.__table__
-        keys = list(core.primary_key)
-        condition = and_(*(column == bindparam(f"key_{column.name}") for column in keys))
-        values = [{f"key_{column.name}": part for column, part in zip(keys, key, strict=True)} for key, _ in items]
-        connection.execute(delete(table).where(condition), values)
+        columns = list(core.primary_key)
+        keys = [key for key, _ in items]
+        for start in range(0, len(keys), _ROWS):
+            connection.execute(delete(table).where(tuple_(*columns).in_(keys[start : start + _ROWS])))
         if new := [row for _, row in items if row is not None]:
-            connection.execute(insert(table), new)
+            connection.execute(insert(table).returning(*columns), new)
