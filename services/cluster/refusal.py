@@ -139,15 +139,16 @@ class Problems:
         if self.causes:
             raise self.refusal(kind, name)
 
-    def refusal(self, kind: Kind, name: str) -> Refused:
-        """Return the 422 of what was found."""
+    def refusal(self, kind: Kind, name: str, *, stored: bool = False) -> Refused:
+        """Return the 422 of what was found; ``stored``: by what stores it, which knows it by its plural."""
         texts = [f"{cause['field']}: {cause['message']}" for cause in self.causes]
         joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-        shown = f"{kind.name}.{kind.group}" if kind.group else kind.name
+        named = kind.plural if stored else kind.name
+        shown = f"{named}.{kind.group}" if kind.group else named
         details: Json = {"name": name} if name else {}
         if kind.group:
             details["group"] = kind.group
-        details |= {"kind": kind.name, "causes": self.causes}
+        details |= {"kind": named, "causes": self.causes}
         return Refused(422, "Invalid", f'{shown} "{name}" is invalid: {joined}', details)
 
 

@@ -46,6 +46,7 @@ _COUNTED = CUSTOM | {POD, PRIORITY_CLASS, REPLICA_SET, STATEFUL_SET, DAEMON_SET,
 #: Metadata that only the server writes.
 _OWNED = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
           "generation", "selfLink")  # fmt: skip
+_PATCHES = (patches.JSON_PATCH, patches.MERGE_PATCH, patches.STRATEGIC_PATCH)
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -148,7 +149,7 @@ class Writes:
         if kind in CUSTOM and not item["metadata"].get("resourceVersion"):
             problems = Problems()
             problems.invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            problems.refuse(kind, target.name)
+            raise problems.refusal(kind, target.name, stored=True)
         return self.change(target, item, old, dry_run=request.dry_run)
 
     def _existing(self, target: Target) -> Json:
@@ -201,8 +202,10 @@ class Writes:
         kind, content_type = target.kind, request.content_type
         if content_type == patches.APPLY_PATCH:
             return self._apply(target, request)
+        if content_type not in _PATCHES or (content_type == patches.STRATEGIC_PATCH and kind in CUSTOM):
+            raise unsupported_media(kind)
         old = self._existing(target)
-        item = self._patched(kind, content_type, old, request.body)
+        item = self._patched(content_type, old, request.body)
         item = validation.coordinates(kind, item, target.namespace, target.name)
         item["metadata"].setdefault("name", target.name)
         same_version(kind, target.name, item["metadata"], old)
@@ -210,7 +213,7 @@ class Writes:
         shapes.check(kind, item, strict=request.query.get("fieldValidation") == "Strict", old=old)
         return 200, self.change(target, item, old, dry_run=request.dry_run)
 
-    def _patched(self, kind: Kind, content_type: str, old: Json, patch: Any) -> Json:
+    def _patched(self, content_type: str, old: Json, patch: Any) -> Json:
         base = patches.copied(old)
         if content_type == patches.JSON_PATCH:
             result: Json = patches.json_patch(base, patch)
@@ -218,10 +221,8 @@ class Writes:
             raise bad_request(f"a patch must be a mapping, not {type(patch).__name__}")
         elif content_type == patches.MERGE_PATCH:
             result = patches.merge(base, patch)
-        elif content_type == patches.STRATEGIC_PATCH and kind not in CUSTOM:
-            result = patches.strategic(base, patch)
         else:
-            raise unsupported_media(kind)
+            result = patches.strategic(base, patch)
         return result
 
     def _apply(self, target: Target, request: Request) -> tuple[int, Json]:

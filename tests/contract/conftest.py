@@ -7,17 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from parts.kube import TOKEN, KubeApiServer
-from support.kube_objects import QUEUES, fresh
-from support.kube_wire import EmbeddedServer, Kube
-
-CUSTOM = (
-    "/apis/scheduling.volcano.sh/v1beta1/podgroups",
-    "/apis/batch.volcano.sh/v1alpha1/jobs",
-    "/apis/bus.volcano.sh/v1alpha1/commands",
-)
-CRDS = Path(__file__).parents[2] / "deploy" / "crds"
+from support.kube_objects import fresh
+from support.kube_wire import EmbeddedServer, Kube, with_crds
 
 
 @pytest.fixture(scope="session", params=["embedded", "real"])
@@ -46,13 +38,4 @@ def space(kube: Kube) -> str:
 @pytest.fixture(scope="session")
 def volcano(kube: Kube) -> Kube:
     """The server with the custom resources of the batch system; a real one is given their definitions."""
-    if kube.send("GET", QUEUES)[0] == 200:
-        return kube
-    for path in sorted(CRDS.glob("*.yaml")):
-        body = yaml.safe_load(path.read_text())
-        kube.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
-    for path in (QUEUES, *CUSTOM):
-        for _ in range(2000):
-            if kube.send("GET", path)[0] == 200:
-                break
-    return kube
+    return with_crds(kube)

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import pytest
 from parts.kube import TOKEN, KubeApiServer
-from support.kube_objects import config, fresh, maps, pod, pods
-from support.kube_wire import JSON_PATCH, MERGE, STRATEGIC, TABLE, EmbeddedServer, Kube
+from support.kube_objects import config, fresh, group, groups, maps, pod, pods
+from support.kube_wire import JSON_PATCH, MERGE, STRATEGIC, TABLE, EmbeddedServer, Kube, with_crds
 
 Json = dict[str, Any]
 
@@ -47,7 +47,7 @@ class Requests:
     def next(self) -> Asked:
         form = self._pick(self._create, self._create, self._put, self._patch, self._patch, self._delete, self._bind,
                           self._evict, self._get, self._list)  # fmt: skip
-        asked: Asked = form(self._pick("pods", "pods", "configmaps"), self._pick("a", "b", "c"))
+        asked: Asked = form(self._pick("pods", "pods", "configmaps", "podgroups"), self._pick("a", "b", "c"))
         if asked.method in ("POST", "PUT", "PATCH") and self._random.random() < 0.1:
             asked.query["dryRun"] = "All"
         return asked
@@ -56,15 +56,19 @@ class Requests:
         return self._random.choice(choices)
 
     def _path(self, kind: str, name: str = "", sub: str = "") -> str:
+        if kind == "podgroups":
+            return groups(self._space, name, sub)
         return pods(self._space, name, sub) if kind == "pods" else maps(self._space, name)
 
     def _new(self, kind: str, name: str) -> Json:
         labels = {"labels": {"app": self._pick("web", "db"), "tier": self._pick("x", "y")}} if self._pick(0, 1) else {}
-        if kind == "configmaps":
+        if kind == "podgroups":
+            made = group(name, minMember=self._pick(0, 1, 3, -1), minResources=self._pick({}, {"cpu": "1"}, {"cpu": 2}))
+        elif kind == "configmaps":
             made = config(name, k=self._pick("v", "w"))
         else:
             made = pod(name, **self._pick({}, {"cpu": "1"}, {"example.test/card": "2"}, {"memory": "0.5Gi"}))
-            made["spec"] |= self._pick({}, {"schedulerName": "gpuledger"}, {"schedulingGates": [{"name": "a/b"}]})
+            made["spec"] |= self._pick({}, {"schedulerName": "another"}, {"schedulingGates": [{"name": "a/b"}]})
         made["metadata"] |= labels | self._pick({}, {}, {"finalizers": ["example.test/f"]}, {"annotations": {"a": "b"}})
         return made
 
@@ -77,8 +81,11 @@ class Requests:
         change = self._pick(
             {"metadata": {"labels": {"put": "1"}}}, {"data": {"k": "put"}}, {"spec": {"nodeName": "elsewhere"}},
             {"metadata": {"resourceVersion": "1"}}, {"metadata": {"uid": "another"}}, {"metadata": {"finalizers": []}},
+            {"spec": {"minMember": 2}}, {"status": {"phase": "Running"}},
         )  # fmt: skip
         made = self._new(kind, name)
+        if kind == "podgroups" and self._random.random() < 0.2:
+            return Asked("PUT", self._path(kind, name), lambda _: made)  # without a version
         return Asked("PUT", self._path(kind, name), lambda now: _merged(now or made, change))
 
     def _patch(self, kind: str, name: str) -> Asked:
@@ -90,6 +97,7 @@ class Requests:
             (MERGE, {"metadata": {"finalizers": None}}),
             (MERGE, {"data": {"k": None}, "unknown": 1}),
             (MERGE, {"spec": {"schedulingGates": None}}),
+            (MERGE, {"spec": {"minMember": 4}}),
             (STRATEGIC, {"spec": {"containers": [{"name": "main", "image": "app:2"}]}}),
             (STRATEGIC, {"spec": {"containers": [{"name": "more", "image": "app:2"}]}}),
             (STRATEGIC, {"spec": {"tolerations": [{"key": "t", "operator": "Exists"}]}}),
@@ -99,6 +107,8 @@ class Requests:
             (JSON_PATCH, [{"op": "remove", "path": "/nope"}]),
             ("text/csv", {}),
         )
+        if kind == "podgroups" and self._random.random() < 0.25:
+            return Asked("PATCH", self._path(kind, name, "status"), lambda _: {"status": {"running": 1}}, MERGE)
         if kind == "pods" and self._random.random() < 0.25:
             ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
             return Asked("PATCH", self._path(kind, name, "status"), lambda _: ready, STRATEGIC)
@@ -188,7 +198,7 @@ def _differs_by_design(item: Any) -> bool:
 @pytest.fixture(scope="module")
 def servers(kube_server: KubeApiServer) -> Iterator[tuple[Kube, Kube]]:
     with EmbeddedServer() as embedded:
-        yield Kube(kube_server.address, TOKEN), Kube(embedded.address)
+        yield with_crds(Kube(kube_server.address, TOKEN)), Kube(embedded.address)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -197,7 +207,19 @@ def test_both_answer_alike(servers: tuple[Kube, Kube], seed: int) -> None:
     for kube in servers:
         kube.ok("POST", "/api/v1/namespaces", {"metadata": {"name": space}})
     requests = Requests(seed, space)
-    for number in range(REQUESTS):
-        asked = requests.next()
-        real, embedded = (_answer(kube, asked) for kube in servers)
-        assert embedded == real, f"request {number}: {asked.method} {asked.path} {asked.query} {asked.body({})}"
+    try:
+        for number in range(REQUESTS):
+            asked = requests.next()
+            real, embedded = (_answer(kube, asked) for kube in servers)
+            assert embedded == real, f"request {number}: {asked.method} {asked.path} {asked.query} {asked.body({})}"
+    finally:
+        _clear(servers[0], space)
+
+
+def _clear(kube: Kube, space: str) -> None:
+    """Leave nothing to others who use the real server."""
+    for path in (pods(space), maps(space), groups(space)):
+        for item in kube.ok("GET", path)["items"]:
+            one = f"{path}/{item['metadata']['name']}"
+            kube.ok("PATCH", one, {"metadata": {"finalizers": None}}, MERGE)
+            kube.ask("DELETE", one, {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})

@@ -16,12 +16,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+import yaml
+
 from adapters.clock import SystemClock
 from services.cluster.cluster import EmbeddedCluster
 from services.cluster.http import port_of
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
+CUSTOM = (
+    "/apis/scheduling.volcano.sh/v1beta1/queues",
+    "/apis/scheduling.volcano.sh/v1beta1/podgroups",
+    "/apis/batch.volcano.sh/v1alpha1/jobs",
+    "/apis/bus.volcano.sh/v1alpha1/commands",
+)
+_CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -93,6 +102,20 @@ class Kube:
             yield Watching(answer)
         finally:
             connection.close()
+
+
+def with_crds(kube: Kube) -> Kube:
+    """Return a server once it has the custom resources of the batch system; a real one is given their definitions."""
+    if kube.send("GET", CUSTOM[0])[0] == 200:
+        return kube
+    for path in sorted(_CRDS.glob("*.yaml")):
+        body = yaml.safe_load(path.read_text())
+        kube.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
+    for path_of_kind in CUSTOM:
+        for _ in range(2000):
+            if kube.send("GET", path_of_kind)[0] == 200:
+                break
+    return kube
 
 
 class Watching:
