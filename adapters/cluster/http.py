@@ -94,6 +94,8 @@ class KubernetesApi:
         self._configure = configure
         self._configuration = configuration
         self._rest = _rest(configuration)
+        self._retired: Any = None
+        self._reconnecting = asyncio.Lock()
 
     @classmethod
     async def connect(cls, configure: Configure) -> KubernetesApi:
@@ -105,7 +107,9 @@ class KubernetesApi:
 
     async def close(self) -> None:
         """Close the session and its connections."""
-        await self._rest.close()
+        for rest in (self._rest, self._retired):
+            if rest is not None:
+                await rest.close()
 
     async def list(
         self,
@@ -208,11 +212,12 @@ class KubernetesApi:
         limits: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
         for attempt in (0, 1):
+            asked = self._rest
             response = await self._send_once(method, path, query, body, content_type, limits)
             if response.status != 401 or attempt:
                 break
             response.release()
-            await self._reconnect()
+            await self._reconnect(asked)
         return response
 
     async def _send_once(
@@ -245,11 +250,18 @@ class KubernetesApi:
         settings: Any = self._configuration.auth_settings
         return {part["key"]: part["value"] for part in (await settings()).values() if part["value"]}
 
-    async def _reconnect(self) -> None:
-        """Read the credentials anew: an exec plug-in's or a file's token has run out."""
-        old, self._configuration = self._rest, await self._configure()
-        self._rest = _rest(self._configuration)
-        await old.close()
+    async def _reconnect(self, refused: Any) -> None:
+        """Read the credentials anew: an exec plug-in's or a file's token has run out, for many requests at once.
+
+        What is still under way on the session so far gets its answer there: it is closed the next time.
+        """
+        async with self._reconnecting:
+            if self._rest is not refused:
+                return
+            self._configuration = await self._configure()
+            if self._retired is not None:
+                await self._retired.close()
+            self._retired, self._rest = refused, _rest(self._configuration)
 
 
 def _rest(configuration: Configuration) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -156,6 +157,24 @@ async def test_refused_credentials_are_read_anew_once() -> None:
     api, runner, seen = await stub(judge)
     assert (await api.get(NODE, "", "n"))["metadata"]["name"] == "n"
     assert len(seen) == 2
+    await api.close()
+    await runner.cleanup()
+
+
+async def test_credentials_that_run_out_for_many_requests_at_once_are_read_once() -> None:
+    """Each request gets its answer, and what comes late on the session so far does, too."""
+    all_there = asyncio.Barrier(8)
+
+    async def judge(request: web.Request) -> web.StreamResponse:
+        if request.headers.get("Authorization") == "Bearer new":
+            return web.json_response({"metadata": {"name": "n"}})
+        await all_there.wait()
+        return web.json_response({}, status=401)
+
+    api, runner, seen = await stub(judge)
+    found = await asyncio.gather(*(api.get(NODE, "", "n") for _ in range(8)))
+    assert [item["metadata"]["name"] for item in found] == ["n"] * 8
+    assert len(seen) == 16
     await api.close()
     await runner.cleanup()
 
