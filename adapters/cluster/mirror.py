@@ -52,7 +52,8 @@ def key_of(item: Json) -> Key:
 
 
 def uid_of(item: Json | None) -> str:
-    return ((item or {}).get("metadata") or {}).get("uid") or ""
+    uid = ((item or {}).get("metadata") or {}).get("uid")
+    return uid if isinstance(uid, str) else ""
 
 
 def version_of(item: Json) -> int:

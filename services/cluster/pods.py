@@ -50,7 +50,8 @@ class Pods:
         bound = _bound(pod, node, annotations, self._store.now())
         if not request.dry_run:
             existed = self._store.get(NODE, "", node) is not None
-            self._store.accept_binding(pod["metadata"].get("uid", ""), node, existed)
+            uid = pod["metadata"].get("uid")
+            self._store.accept_binding(uid if isinstance(uid, str) else "", node, existed)
             self._store.write(POD, bound)
         return Response(201, success(201))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.kube_wire import EmbeddedServer, Kube
 
@@ -110,6 +110,7 @@ def test_writes_of_anything(made: tuple[Kind, Any], changed: tuple[Kind, Any], c
 
 
 @QUICK
+@example(raw=(POD, {"metadata": {"uid": []}}), changed=(POD, None))
 @given(raw=objects(), changed=objects())
 def test_an_object_past_the_door_stops_nothing(raw: tuple[Kind, Any], changed: tuple[Kind, Any]) -> None:
     embedded = cluster()
@@ -136,6 +137,7 @@ def test_an_object_past_the_door_stops_nothing(raw: tuple[Kind, Any], changed: t
         judged(embedded, Request("PATCH", path(kind, "a", sub), {}, changed[1], MERGE_PATCH))
     bind = {"metadata": {"name": "a"}, "target": {"name": "n"}}
     judged(embedded, Request("POST", path(POD, "a", "binding"), body=bind))
+    judged(embedded, Request("POST", path(POD, "a", "eviction"), {"dryRun": "All"}, {"metadata": {"name": "a"}}))
     judged(embedded, Request("GET", path(POD, "a", "log")))
     judged(embedded, Request("DELETE", path(kind, "a"), {"propagationPolicy": "Foreground"}))
     good = {"metadata": {"name": "b"}, "data": {}}

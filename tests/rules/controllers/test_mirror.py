@@ -101,6 +101,14 @@ def test_an_event_with_a_version_of_its_own_is_heard_whatever_came_before(desk: 
     assert [change.key for change in desk.mirror._take(CONFIG_MAP, shelf, Upsert(early))] == [("ns", "b")]
 
 
+def test_a_uid_that_is_no_text_stops_nothing(desk: Desk) -> None:
+    desk.poll()
+    shelf = desk.mirror._shelves[CONFIG_MAP]
+    odd = {"metadata": {"namespace": "ns", "name": "b", "uid": [], "resourceVersion": "1"}}
+    assert len(desk.mirror._take(CONFIG_MAP, shelf, Upsert(odd))) == 1
+    assert desk.mirror.all(CONFIG_MAP) == [odd]
+
+
 def test_versions_before_a_list_are_nothing_to_go_by(desk: Desk) -> None:
     """scheduling/F-4: a server that was restored tells versions a second time."""
     backup = desk.cluster.store.backup()
