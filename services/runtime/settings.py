@@ -181,6 +181,8 @@ class Settings(Configured):
     def _consistent(self) -> Settings:
         if self.log.home == "kafka" and not self.kafka.servers:
             raise ValueError("kafka.servers: must be set when log.home is kafka")
+        if "@" in self.kubernetes.server:
+            raise ValueError("kubernetes.server: a URL without user and password; kubernetes.token says who asks")
         if "@" in self.kafka.servers:
             raise ValueError("kafka.servers: host and port only; sasl_username and sasl_password say who asks")
         plaintext = self.kafka.protocol == "PLAINTEXT" and not self.kafka.plaintext_anywhere

@@ -87,6 +87,7 @@ def test_bad_settings_are_named(tmp_path: Path, text: str, words: str) -> None:
         "kafka: {sasl_password: hunter2: x}",
         "kafka: {sasl_password: 'hunter2}",
         "log: {home: kafka}\nkafka: {servers: 'u:hunter2@localhost:9092'}",
+        "kubernetes: {server: 'https://u:hunter2@k8s.example'}",
     ],
 )
 def test_a_bad_secret_is_not_shown(tmp_path: Path, text: str) -> None:
