@@ -25,7 +25,9 @@ async def serve(system: EmbeddedSystem, port: int) -> web.AppRunner:
     """Serve the page on loopback. Raises PortInUse."""
     app = web.Application(client_max_size=BODY_BYTES_MAX)
     guard(app, _HOST, "")
-    system.metrics.registry.register(ModelCollector(lambda: system.model, system.scheduler.times))
+    scheduler = system.scheduler
+    collector = ModelCollector(lambda: system.model, scheduler.times, lambda: scheduler.follower.state)
+    system.metrics.registry.register(collector)
     pages = _Pages(system)
     app.router.add_get("/", pages.overview)
     app.router.add_get("/metrics", pages.metrics)

@@ -26,7 +26,6 @@ from adapters.log.errors import CheckpointError
 from adapters.log.follower import Follower
 from adapters.log.port import Log, LogError
 from scheduling.state.fold import Fold
-from scheduling.state.model import Model
 from services.runtime import logging
 from services.runtime.driving import GATHER_S, READ_MODELS_S, STATUS_S, SharedNews
 from services.runtime.process import Process
@@ -128,8 +127,8 @@ async def build_scheduler(process: Process) -> None:
     from services.runtime.model_metrics import ModelCollector, by_cluster
     from services.scheduler.scheduler import Scheduler
 
-    def model_of(service: Scheduler) -> Callable[[], Model]:
-        return lambda: service.model
+    def collector_of(service: Scheduler) -> ModelCollector:
+        return ModelCollector(lambda: service.model, service.times, lambda: service.follower.state)
 
     settings = process.settings
     logs = {cluster: await process.open_log(cluster) for cluster in settings.served}
@@ -145,7 +144,7 @@ async def build_scheduler(process: Process) -> None:
         follower = service.follower
         process.drive(f"scheduler of {cluster}", service.step, process.log_news(log, _position_of(follower)))
     process.metrics.registry.register(
-        by_cluster({cluster: ModelCollector(model_of(item), item.times) for cluster, item in services.items()})
+        by_cluster({cluster: collector_of(service) for cluster, service in services.items()})
     )
 
 

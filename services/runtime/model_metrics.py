@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from scheduling import waiting
 from scheduling.devices.cards import Card
 from scheduling.devices.claims import claim_of
+from scheduling.state.fold import Fold
 from scheduling.state.model import Model
 from services.runtime import queue_metrics
 from services.runtime.log_times import LogTimes
@@ -28,10 +29,15 @@ _POD: Final = [*_CARD, "podName", "podNamespace"]
 
 
 class ModelCollector(Collector):
-    """Collects from the state that ``model`` returns (the newest folded one), and the ``times`` of its jobs, if any."""
+    """Collects from the state that ``model`` returns (the newest folded one), and the ``times`` of its jobs, if any.
 
-    def __init__(self, model: Callable[[], Model], times: LogTimes | None = None) -> None:
-        self._model, self._times = model, times
+    ``fold`` says besides what of the log was no record, or had no effect since it rests on another history.
+    """
+
+    def __init__(
+        self, model: Callable[[], Model], times: LogTimes | None = None, fold: Callable[[], Fold] | None = None
+    ) -> None:
+        self._model, self._times, self._fold = model, times, fold
         self._counted: set[str] = set()
         self._completed: Counter[tuple[str, str]] = Counter()
 
@@ -43,6 +49,8 @@ class ModelCollector(Collector):
         yield from _groups(model)
         yield from _waiting(model)
         yield from _ledger(model)
+        if self._fold is not None:
+            yield from _log(self._fold())
         if self._times is not None:
             yield from _times(model, self._times)
         yield self._completions(model)
@@ -182,6 +190,12 @@ def _waiting(model: Model) -> Iterator[GaugeMetricFamily]:
             for cause, count in counts.items():
                 family.add_metric([queue.queue, cause], count)
     yield from (pods, groups)
+
+
+def _log(fold: Fold) -> Iterator[GaugeMetricFamily]:
+    """What an operator should ask about, each read anew from the log after a start."""
+    yield GaugeMetricFamily("gpuledger_log_set_aside", "Messages on the log that are no records", value=fold.aside)
+    yield GaugeMetricFamily("gpuledger_log_diverged", "Batches there that saw another history", value=fold.diverged)
 
 
 def _ledger(model: Model) -> Iterator[GaugeMetricFamily]:

@@ -13,6 +13,7 @@ from support.service_world import START_MS, World
 
 from adapters.cluster.port import ApiError
 from adapters.log.follower import Follower
+from events.codec import Message
 from events.kinds import POD, POD_GROUP
 from scheduling.cycle.stages import Stage
 from scheduling.state.fold import Fold
@@ -38,7 +39,10 @@ def metered(world: World | None = None) -> tuple[World, Metrics]:
     world.binder = Binder(
         world.api, world.log, follower, world.clock, "c1", world._name("b"), observer=metrics.times
     )  # fmt: skip
-    metrics.registry.register(ModelCollector(lambda: world.scheduler.model, world.scheduler.times))
+    scheduler = world.scheduler
+    metrics.registry.register(
+        ModelCollector(lambda: scheduler.model, scheduler.times, lambda: scheduler.follower.state)
+    )
     return world, metrics
 
 
@@ -239,6 +243,21 @@ async def test_refusals_of_a_job_are_counted_as_long_as_it_is_there() -> None:
     await world.settle()
     assert value(of, "volcano_job_retry_counts", job_id="one") is None
     assert value(of, "volcano_unschedule_task_count", job_id="one") is None
+
+
+# --- the log --------------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_no_record_is_counted_and_holds_up_nobody() -> None:
+    world, metrics = metered()
+    world.node("n1")
+    await world.settle()
+    await world.log.append([Message((("ce_type", b"somebody.else.v1"),), b"{}"), Message((), b"\x00")])
+    world.single("one")
+    await world.settle()
+    assert value(metrics.registry, "gpuledger_log_set_aside") == 2
+    assert value(metrics.registry, "gpuledger_log_diverged") == 0
+    assert [entry.node for entry in world.scheduler.model.pods.values()] == ["n1"]
 
 
 # --- the guide ------------------------------------------------------------------------------------------------------
