@@ -135,10 +135,11 @@ class Decisions:
         return APPLIED
 
     def _bind_outcome(self, entry: PodEntry, command: Command, body: Outcome) -> None:
-        if entry.placement_id != command.id:
-            return
+        if entry.pod.node:
+            return  # it was seen where it is
+        entry.lost = False
         if body.result == "applied":
-            entry.applied_version = body.version
+            entry.placement, entry.placement_id, entry.applied_version = command.bind, command.id, body.version
             return
         entry.placement, entry.placement_id, entry.applied_version = None, "", ""
         if body.result == "refused":

@@ -26,7 +26,8 @@ class PodEntry:
     ``changed_at`` is the position of the last record that changed what a decision rests on (overtaken commands,
     F-12). ``placement`` is a decided binding that is neither refused nor seen on the pod yet (A-17); ``evicting`` an
     eviction that was decided. ``bind_failures`` counts refusals since the pod was last observed bound. ``lost`` says
-    that somebody else bound it and the observation of that is still to come: until then it is not tried again.
+    that somebody else bound it and the observation of that is still to come, or that it waits until a command of it,
+    whose place is not held any more, is given up: until then it is not tried again.
     """
 
     pod: Pod

@@ -21,7 +21,7 @@ from scheduling import objects
 from scheduling.state.configuring import device_env, scheduler_config_changed
 from scheduling.state.digest import Digest
 from scheduling.state.lists import Lists
-from scheduling.state.model import GroupEntry, Model, PodEntry
+from scheduling.state.model import Command, GroupEntry, Model, PodEntry
 from scheduling.state.placing import Placing
 
 _POD, _NODE, _POD_GROUP, _QUEUE, _PRIORITY_CLASS, _CONFIG_MAP = (
@@ -219,7 +219,7 @@ class Observing:
             entry.lost, entry.bind_failures = False, 0
             entry.book = entry.book.model_copy(update={"reason": "", "message": "", "cause": "", "nominated_node": ""})
             return
-        entry.lost = False
+        entry.lost = entry.lost and self._waiting(pod.uid) is not None
         if entry.placement and entry.applied_version and (listed or newer(pod.version, entry.applied_version)):
             entry.placement, entry.placement_id, entry.applied_version = None, "", ""
 
@@ -227,17 +227,19 @@ class Observing:
         """A Binding was seen and not reported yet, and a restore undid it: its command holds its place again (F-4).
 
         Else the pod would be decided on twice. A place that was free meanwhile, since the pod had ended or was somebody
-        else's, may be another's: then the command is over.
+        else's, may be another's: then the binder gives the command up, and the pod waits for that.
         """
-        if not entry.pod.node or pod.node:
+        command = self._waiting(pod.uid) if entry.pod.node and not pod.node else None
+        if command is None:
             return
-        held = "" if entry.pod.finished else entry.pod.annotations.get(names.DECISION, "")
-        for command in [*self._model.commands.values()]:
-            if command.bind and command.bind.uid == pod.uid:
-                if command.id == held:
-                    entry.placement, entry.placement_id = command.bind, command.id
-                else:
-                    self._drop(command.id)
+        if entry.pod.annotations.get(names.DECISION) == command.id and not entry.pod.finished:
+            entry.placement, entry.placement_id = command.bind, command.id
+        else:
+            entry.lost = True
+
+    def _waiting(self, uid: str) -> Command | None:
+        """Return the command that is to bind a pod."""
+        return next((found for found in self._model.commands.values() if found.bind and found.bind.uid == uid), None)
 
     def _settle_eviction(self, entry: PodEntry, pod: objects.Pod, listed: bool) -> None:
         """An eviction that was applied is lost if its pod is not ending (any more): the server went back (F-4)."""
@@ -284,12 +286,9 @@ class Observing:
         if model.promises.pop(uid, None) is not None:
             self._digest.set("promises", "", [promise.model_dump() for promise in model.promises.values()])
         for key in [key for key, command in model.commands.items() if _uid_of(command) == uid]:
-            self._drop(key)
+            del model.commands[key]
+            self._digest.set("command", key, None)
         self._digest.set("pod", uid, None)
-
-    def _drop(self, command: str) -> None:
-        del self._model.commands[command]
-        self._digest.set("command", command, None)
 
     def _node(self, node: objects.Node, changed: bool) -> None:
         if changed:

@@ -95,7 +95,7 @@ class Bindings:
 
     async def _prepared(self, command: Command, member: Member) -> Answer | None:
         """See to gang, node, volumes and lock, in this order; None if the Binding may be sent."""
-        refusal = self._gangs.refusal(command) or await self._node_refusal(command, member)
+        refusal = self._given_up(member) or self._gangs.refusal(command) or await self._node_refusal(command, member)
         if refusal:
             return await self._refuse(command, member, refusal)
         decided = self._decided.get(command.id)
@@ -128,6 +128,12 @@ class Bindings:
         else:
             await self._locks.release(member.node, key, command.id)
         return answer
+
+    def _given_up(self, member: Member) -> str:
+        """Say whether the place was free meanwhile: its Binding was made, seen, and undone by a restore (F-4)."""
+        entry = self._model.pods.get(member.uid)
+        undone = entry is not None and entry.lost and not entry.pod.node
+        return "its Binding was undone, and its place may be another's by now" if undone else ""
 
     async def _node_refusal(self, command: Command, member: Member) -> str:
         """Say why nothing may be bound to the node: it, or its cards, are gone or full, or it was cordoned (F-12a)."""

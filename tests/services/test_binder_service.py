@@ -173,6 +173,34 @@ async def test_a_node_that_does_not_exist_any_more_is_refused_f12a() -> None:
     assert not world.store.bindings
 
 
+async def test_a_binding_that_was_undone_after_its_pod_had_ended_is_given_up_f4() -> None:
+    """Its place was free meanwhile: the command is refused before the pod is decided on anew."""
+    world = World()
+    world.node("n1", register=CARD)
+    world.single("one", limits=LIMITS)
+    await world.decide()
+    saved = world.backup()
+    world.api.after["bind"] = [unknown()]
+    await world.binder.step()
+    await world.watcher.step()
+    world.store.write(POD, {**world.get(POD, "one"), "status": {"phase": "Succeeded"}})
+    await world.watcher.step()
+    world.restore(saved)
+    for _ in range(3):
+        await world.watcher.step()
+        await world.scheduler.step()
+    await world.binder.step()
+    (outcome,) = await world.bodies(Outcome)
+    assert (outcome.result, outcome.message) == (
+        "refused",
+        "its Binding was undone, and its place may be another's by now",
+    )
+    assert not world.get(POD, "one")["spec"].get("nodeName")
+    await world.settle()
+    assert world.get(POD, "one")["spec"]["nodeName"] == "n1"
+    assert [outcome.result for outcome in await world.bodies(Outcome)] == ["refused", "applied"]
+
+
 @pytest.mark.parametrize("members", [1, 2])
 async def test_a_card_that_a_restored_pod_holds_again_is_refused_f4(members: int) -> None:
     """Nobody of a gang is bound if one has no room any more."""

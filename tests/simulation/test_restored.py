@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from unittest import mock
 
@@ -12,13 +11,12 @@ import pytest
 
 from adapters.cluster.port import ApiUnknown
 from events.kinds import POD
-from scheduling.state.observing import Observing
 from services.simulator.chaos.apilink import ARRIVED, ApiLink
 from services.simulator.chaos.driving import Task, at_once
 from services.simulator.chaos.healing import _told_otherwise
 from services.simulator.chaos.inspecting import Decision, decision_at
 from services.simulator.chaos.mishaps import RESTORED, UNBOUND, UNDELETED
-from services.simulator.chaos.plan import Plan, Step, draw, load
+from services.simulator.chaos.plan import Plan, Step, draw
 from services.simulator.chaos.playing import Player, play
 from services.simulator.chaos.world import World
 
@@ -145,14 +143,6 @@ def test_the_judge_still_sees_a_binding_that_nobody_decided_after_a_restore() ->
     world.store.accept_binding("copy", victim["spec"]["nodeName"], existed=True)
     judge.look()
     assert any(text.startswith("5: pod lab/copy is bound") for text in judge.breaches)
-
-
-def test_a_command_whose_binding_was_undone_keeps_its_place() -> None:
-    """Without that the card is given away while the command still stands, and the kept seed fails."""
-    kept = load((Path(__file__).parent / "seeds" / "undone-before-report.yaml").read_text())
-    with mock.patch.object(Observing, "_take_up_command"):
-        failures = play(kept).failures
-    assert [text[:3] for text in failures] == ["1: ", "2: "]
 
 
 def test_a_pod_that_is_decided_on_twice_is_a_breach() -> None:

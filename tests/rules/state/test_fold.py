@@ -221,18 +221,23 @@ def test_a_binding_undone_before_its_report_holds_its_place_until_the_report(his
 
 
 @pytest.mark.parametrize("seen", [bound_by(COMMAND, "Succeeded"), bound_by("somebody else's")])
-def test_a_command_whose_place_was_free_meanwhile_is_over_when_its_binding_is_undone(
-    history: History, seen: dict[str, Any]
+@pytest.mark.parametrize("result", ["refused", "applied"])
+def test_a_command_whose_place_was_free_meanwhile_is_waited_for_when_its_binding_is_undone(
+    history: History, seen: dict[str, Any], result: str
 ) -> None:
-    """scheduling/F-4: its cards may be another's, so its pod is decided on anew."""
+    """scheduling/F-4: its cards may be another's, so the binder gives it up; one who slept may have bound it yet."""
     history.batch(binds=[bind()])
     history.see(seen, "20")
     history.open("watcher")
-    history.see(pod(), "3")
-    assert history.fold.model.pods["pod-1"].status is TaskStatus.PENDING
-    assert used(history.fold) == 0
-    assert not history.fold.model.commands
-    assert history.outcome(COMMAND, "applied", version="3").startswith("void")
+    for version in ("3", "4"):
+        history.see(pod(marker=version), version)
+        assert history.fold.model.pods["pod-1"].status is TaskStatus.UNKNOWN
+        assert used(history.fold) == 0
+    equal_again(history)
+    history.outcome(COMMAND, result, version="4")
+    after = TaskStatus.PENDING if result == "refused" else TaskStatus.BINDING
+    assert history.fold.model.pods["pod-1"].status is after
+    assert used(history.fold) == (0 if result == "refused" else 4000)
     equal_again(history)
 
 
