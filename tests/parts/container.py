@@ -7,6 +7,7 @@ settings are those of ``docker-compose.yml``, with a listener for clients outsid
 from __future__ import annotations
 
 import os
+import socket
 import time
 from contextlib import closing
 from pathlib import Path
@@ -26,12 +27,23 @@ IMAGE: Final = os.environ.get("KAFKA_IMAGE", "apache/kafka:4.1.1")
 
 def engine_has(image: str = IMAGE) -> bool:
     """Tell whether a container engine runs here and has an image."""
+    if not _listens():
+        return False
     try:
         with closing(docker.from_env(timeout=_ASK_S)) as client:
             client.images.get(image)
     except DockerException:
         return False
     return True
+
+
+def _listens() -> bool:
+    """Tell whether somebody listens where the engine is. The library would leave the socket of a vain try open."""
+    scheme, _, path = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").partition("://")
+    if scheme != "unix":
+        return True
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(path) == 0
 
 
 class ContainerBroker:
