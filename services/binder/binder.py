@@ -214,6 +214,8 @@ class Binder:
         """Append the outcome, then tell people; a pod that was refused waits longer each time before its next try."""
         await self._reports.append(f"Pod/{outcome.namespace}/{outcome.name}", outcome)
         self._reported.add(command.id)
+        if command.group and outcome.result == "gone":
+            await catch_up(self.follower)  # the rest of its gang must not be bound without it
         if outcome.result == "refused":
             self._backoff(command).failed()
         elif outcome.result == "applied":

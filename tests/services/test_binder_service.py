@@ -14,6 +14,7 @@ from events.projection import project
 from events.records import Outcome
 from services.binder.fence import fence
 from services.binder.volumes import SELECTED_NODE
+from services.runtime.following import catch_up
 
 CARD = "GPU-1,10,8192,NVIDIA-Tesla T4,true,hami-core:"
 LIMITS = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}
@@ -359,6 +360,28 @@ async def test_who_came_since_the_decision_is_not_of_the_gang_that_was_decided_o
     assert not world.get(POD, "gang-0")["spec"].get("nodeName"), "one of two would be half a gang"
     await world.settle()
     assert all(world.get(POD, name)["spec"].get("nodeName") == "n1" for name in ("gang-0", "gang-1"))
+
+
+@pytest.mark.parametrize("members", [2, 3])
+async def test_a_gang_whose_first_member_is_found_gone_is_not_bound_without_it_pg10(members: int) -> None:
+    """Nobody has told of the deletion yet; of those that are left there are too few."""
+    world = World()
+    world.node("n1")
+    world.group("gang", members)
+    for index in range(members):
+        world.pod(f"gang-{index}", "gang")
+    await world.decide()
+    first = next(iter(world.binder.model.commands.values()), None)
+    assert first is None, "the binder has read nothing yet"
+    await catch_up(world.binder.follower)
+    command = next(iter(world.binder.model.commands.values()))
+    assert command.bind
+    world.store.remove(POD, "team-a", command.bind.name)
+    await world.binder.step()
+    assert [outcome.result for outcome in await world.bodies(Outcome)] == ["gone", *["refused"] * (members - 1)]
+    world.pod(command.bind.name, "gang")
+    await world.settle()
+    assert all(world.get(POD, f"gang-{index}")["spec"].get("nodeName") for index in range(members))
 
 
 async def test_a_binding_under_way_fails_once_its_command_was_given_up() -> None:

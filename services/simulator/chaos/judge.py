@@ -258,12 +258,19 @@ class Judge:
                 self.complete.add(uid)
 
     def torn_gangs(self) -> Iterable[str]:
-        """Yield the gangs that are bound below minMember and never were complete; to be asked at rest."""
+        """Yield the gangs that are bound below minMember and never were complete; to be asked at rest.
+
+        A member that was gone before the first Binding, without anybody having told of it by then, counts as lost
+        later: of the others' Bindings nobody is to blame.
+        """
+        known = self.world.inspector.state.members_at_first
         for item in self.world.store.items(POD_GROUP):
             group = parse_group(item)
             there = [seen.pod for seen in self._seen.values() if seen.pod.group_key == group.key]
             bound = [pod for pod in there if pod.node]
             free = [pod for pod in there if not pod.node and resources.is_best_effort(pod.request)]
+            if known.get(group.uid, frozenset()) - {pod.uid for pod in there}:
+                continue  # it lost members (F-9)
             if (
                 not all(pod.finished for pod in bound)
                 and len(bound) + len(free) < group.min_member
