@@ -109,7 +109,10 @@ class Finder:
             return False
         if not task.role or not self._cached:
             return True
-        first = self._classes.setdefault(task.role, task.traits.kind)
+        if task.role not in self._failed:
+            self._classes.setdefault(task.role, task.traits.kind)
+        # Only a class that has answered in this turn is up to date: of another one nothing is taken over.
+        first = self._classes.get(task.role)
         if first == task.traits.kind and task.role not in self._failed:
             return True
         if first is not None:
