@@ -250,6 +250,11 @@ def goes_on_after_a_break(stack: ExitStack) -> None:
     _set(stack, Reflector, "_open", opened)
 
 
+def undone_command_forgotten(stack: ExitStack) -> None:
+    """A Binding that a restore undid before its report holds nothing, though its command still stands."""
+    _set(stack, observing.Observing, "_take_up_command", lambda *_: None)
+
+
 #: The ten of the bar, then some more.
 MUTANTS: Final[dict[str, Mutant]] = {
     "no-fence": no_fence,
@@ -268,6 +273,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "decision-not-held": decision_not_held,
     "outcome-lost": outcome_lost,
     "goes-on-after-a-break": goes_on_after_a_break,
+    "undone-command-forgotten": undone_command_forgotten,
 }
 
 
