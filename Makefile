@@ -3,7 +3,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 # One process a core; what is on real parts stays in one of them (tests/conftest.py).
-PYTEST := $(PY) -m pytest -n auto --dist loadgroup
+PYTEST := $(PY) -m pytest -n auto
 SOURCES := events scheduling adapters services migrations tests benchmarks
 
 # Parts that were fetched or built for the tests.

@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, settings
 from parts.broker import Broker
 from parts.kube import KubeApiServer
 from parts.postgres import Postgres
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from parts.container import ContainerBroker
@@ -60,6 +62,22 @@ def kube_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeApiSer
     server.stop()
 
 
+#: Where tests are on real parts: in one process, one after the other, since they share these and need the machine.
+_TOGETHER = ("tests/system/", "tests/contract/", "tests/database/", "tests/cluster/")
+
+
+class Shares(LoadScopeScheduling):
+    """Tests are shared out by file among the processes of ``pytest -n``, but for those that stay together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "parts" if nodeid.startswith(_TOGETHER) else nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Shares:
+    return Shares(config, log)
+
+
 _PARTS = frozenset({"kafka_broker", "postgres", "kube_server"})
 #: Where tests start real parts or whole processes by themselves.
 _ON_PARTS = (
@@ -69,17 +87,11 @@ _ON_PARTS = (
 _LONG = ("tests/simulation/", "tests/scenarios/test_collection_bad_days", "tests/properties/")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep what is on real parts in one process, one after the other; FAST=1 leaves it out, and long simulations."""
-    fast = os.environ.get("GPULEDGER_FAST") == "1"
-    left_out = []
-    for item in items:
-        on_parts = _on_parts(item)
-        if on_parts:
-            item.add_marker(pytest.mark.xdist_group("parts"))
-        if fast and (on_parts or item.nodeid.startswith(_LONG)):
-            left_out.append(item)
+    """Deselect what is on real parts, and long simulations, where only a quick look is wanted."""
+    if os.environ.get("GPULEDGER_FAST") != "1":
+        return
+    left_out = [item for item in items if _on_parts(item) or item.nodeid.startswith(_LONG)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in set(left_out)]
 
