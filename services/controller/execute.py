@@ -29,6 +29,8 @@ class Outcome:
     #: What the others depended on was refused: nothing that was asked for has happened.
     undone: bool = False
     why: str = ""
+    #: What was to be outlived is there still. Its end need not be told, if it comes before its kind is listed anew.
+    early: bool = False
     again: bool = False
     #: There is more to write for the object than it may at once.
     more: bool = False
@@ -88,12 +90,13 @@ class Executor:
             item = await self._api.patch(kind, namespace, name, merge, action.subresource)
             outcome.changes += self._mirror.learn(kind, item)
         else:
-            outcome.changes += await self._delete(action)
+            outcome.changes += await self._delete(action, outcome)
 
-    async def _delete(self, action: Delete) -> list[Change]:
+    async def _delete(self, action: Delete, outcome: Outcome) -> list[Change]:
         kind, namespace, name = action.ref
         for owner, uid in action.outlived:
             if await self._is_there(owner, uid):
+                outcome.early = True
                 return []
         asked_before = action.uid in self.deleted
         self.deleted.add(action.uid)

@@ -5,7 +5,8 @@ seen and is not there any more, or another object has its name. One that was nev
 that nobody tells us about, and what it owns is left alone; but it may also have gone while nobody looked (a controller
 that was down). And one whose end was seen may be back, if the API server was restored to an older state and its kind is
 not listed again yet. So the API server is asked for the owners that our own controllers give to what they make, pods
-and jobs, before anything of theirs is deleted. A dependent stays while one of its owners lives.
+and jobs, before anything of theirs is deleted; if one is there, again later, since it may go before we hear that it is
+back. A dependent stays while one of its owners lives.
 """
 
 from __future__ import annotations

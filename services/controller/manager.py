@@ -2,9 +2,9 @@
 
 Theory of operation: every change of an object marks the objects that have to be looked at (``routes``). ``step`` reads
 what the watches hold, then takes the marked ones in a fixed order, lets the pure reconciliation say what is missing,
-and carries it out; answers are changes too and mark again, until nothing is marked. What the API server refuses is
-tried again with back-off, and at once when a queue changes; what waits for the clock lies in ``due``. One object whose
-content cannot be worked with is set aside the same way and never stops the others.
+and carries it out; answers are changes too and mark again, until nothing is marked. What the API server refuses, or
+what comes too early, is tried again with back-off, and at once when a queue changes; what waits for the clock lies in
+``due``. One object whose content cannot be worked with is set aside the same way and never stops the others.
 """
 
 from __future__ import annotations
@@ -318,7 +318,7 @@ class ControllerManager:
             if later not in work.due:
                 work.due.append(later)
         now_ms = self._clock.now_ms()
-        if outcome.refused:
+        if outcome.refused or outcome.early:
             times = work.parked[key].times + 1 if key in work.parked else 1
             wait_ms = min(_BACK_OFF_MS_MIN * 2 ** min(times - 1, 20), _BACK_OFF_MS_MAX)
             work.parked[key] = _Parked(now_ms + wait_ms, times)

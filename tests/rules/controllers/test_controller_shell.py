@@ -212,6 +212,29 @@ def test_what_comes_back_with_its_owner_stays_though_the_owners_end_was_seen() -
     assert room.names(POD_GROUP) == [group]
 
 
+def test_what_came_back_goes_with_its_owner_though_nobody_heard_that_it_was_back() -> None:
+    """The pod that a restore brought back goes again before pods are listed: no list and no watch ever tells of it."""
+    room = ControlRoom()
+    flaky = Flaky(room, "list", ApiUnknown("later"), 0)
+    room.manager = ControllerManager(flaky, room.clock, grace_s=0)
+    room.apply(pod("p"))
+    room.settle()
+    (group,) = room.names(POD_GROUP)
+    saved = room.cluster.store.backup()
+    room.delete(POD, "p")
+    room.settle()
+    room.cluster.api.restore(saved)
+    flaky.left = 1_000
+    room.settle()
+    assert room.names(POD_GROUP) == [group], "its pod is there"
+    room.delete(POD, "p")
+    flaky.left = 0
+    room.settle()
+    room.clock.time_ms = room.manager.next_due_ms() or room.clock.time_ms
+    room.settle()
+    assert room.names(POD_GROUP) == []
+
+
 def test_what_outlived_its_owner_while_no_controller_ran_goes() -> None:
     """The end of a pod that nobody saw: its PodGroup goes once a controller is there again."""
     room = ControlRoom()
