@@ -62,19 +62,20 @@ def kube_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeApiSer
     server.stop()
 
 
-#: Where tests are on real parts: in one process, one after the other, since they share these and need the machine.
+#: Folders whose tests stay in one process, one after the other: they share real parts. The longest is first.
 _TOGETHER = ("tests/system/", "tests/contract/", "tests/database/", "tests/cluster/")
 
 
 class Shares(LoadScopeScheduling):
-    """Tests are shared out by file among the processes of ``pytest -n``, but for those that stay together."""
+    """Tests are shared out by file among the processes of ``pytest -n``, but for the folders that stay together."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "parts" if nodeid.startswith(_TOGETHER) else nodeid.partition("::")[0]
+        return next((folder for folder in _TOGETHER if nodeid.startswith(folder)), nodeid.partition("::")[0])
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Shares:
+    config.option.loadscopereorder = False
     return Shares(config, log)
 
 
@@ -88,12 +89,13 @@ _LONG = ("tests/simulation/", "tests/scenarios/test_collection_bad_days", "tests
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what is on real parts, and long simulations, where only a quick look is wanted."""
-    if os.environ.get("GPULEDGER_FAST") != "1":
-        return
-    left_out = [item for item in items if _on_parts(item) or item.nodeid.startswith(_LONG)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    """Deselect what is slow where only a quick look is wanted; begin with the longest where many work."""
+    if os.environ.get("GPULEDGER_FAST") == "1":
+        left_out = [item for item in items if _on_parts(item) or item.nodeid.startswith(_LONG)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not item.nodeid.startswith(_TOGETHER[0]))
 
 
 def _on_parts(item: pytest.Item) -> bool:
