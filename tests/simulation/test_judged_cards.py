@@ -1,9 +1,13 @@
-"""How the simulation judges cards, and a queue's sum of them, whose registration changes between decisions."""
+"""How the simulation judges cards, and a queue's sum of them, whose registration changes between decisions.
+
+What a pod does not ask for was not exceeded by its Binding: others may have come back, by a restore, onto its node.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from scheduling.objects import Container
 from services.simulator.chaos.inspecting import Decision
 from services.simulator.chaos.judge import Judge, Seen
 from services.simulator.chaos.plan import Step, draw
@@ -82,3 +86,29 @@ def test_a_queue_that_is_given_too_much_is_a_breach_whichever_binding_is_late() 
         assert text.startswith("4: queue default: volcano.sh/vgpu-number 2 of 1 held")
     (text,) = queue_breaches(1, 0, -1)
     assert "2 of 1" in text
+
+
+def node_breaches(asked: str) -> list[str]:
+    """The other pods on the node hold more than its CPU; this one asks for so much."""
+    judge, fresh, decision, *_ = two_on_a_card()
+    for seen in judge._seen.values():
+        requests = {"cpu": asked if seen is fresh else "2"}
+        seen.pod = replace(seen.pod, containers=(Container("c", {}, requests),))
+    return [*judge._node(fresh, replace(decision, allocatable={"cpu": "2", "pods": "9"}))]
+
+
+def test_a_node_is_not_exceeded_by_who_asks_for_nothing_of_it() -> None:
+    """Seed 80000184 (scheduling/F-8): a pod came back beside those that had taken its place, and a third one came."""
+    assert node_breaches("0") == []
+    (text,) = node_breaches("0.1")
+    assert "cpu 4100 of 2000 requested" in text
+
+
+def test_a_queue_is_not_exceeded_by_who_holds_no_card() -> None:
+    judge, fresh, decision, other, _ = two_on_a_card()
+    judge._seen[other] = replace(fresh, pod=replace(fresh.pod, uid=other))
+    of_queue = replace(decision, queue="default", capability={"volcano.sh/vgpu-number": "1"},
+                       registered=frozenset((fresh.pod.node, share.uuid) for share in fresh.shares))  # fmt: skip
+    assert list(judge._queue(fresh, of_queue))
+    fresh.shares = ()
+    assert list(judge._queue(fresh, of_queue)) == []

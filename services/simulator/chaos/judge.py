@@ -210,6 +210,8 @@ class Judge:
     def _node(self, fresh: Seen, decision: Decision) -> Iterator[str]:
         held = self._on(fresh.pod.node, decision)
         for name in ("cpu", "memory"):
+            if not fresh.pod.request.get(name):
+                continue  # who asks for none is placed on a node that has less than none as well (F-8)
             used = sum(seen.pod.request.get(name, 0) for seen in held)
             limit = resources.vector({name: decision.allocatable.get(name, "0")}).get(name, 0)
             if used > limit:
@@ -225,7 +227,7 @@ class Judge:
             for item in self.world.store.items(POD_GROUP)
         }
         queue = decision.queue
-        if not decision.capability or groups.get(fresh.pod.group_key) != queue:
+        if not decision.capability or not fresh.shares or groups.get(fresh.pod.group_key) != queue:
             return
         held = [
             seen for seen in self._held(decision) if not seen.pod.deleting and groups.get(seen.pod.group_key) == queue
