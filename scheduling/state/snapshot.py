@@ -156,12 +156,12 @@ def load(data: bytes) -> Fold:
     return _guarded(lambda: _Loading(*_read(data)).fold())
 
 
-#: A pod's key and uid, what was done to it ("bind", "evict"), and the version that the report names.
+#: A pod's key and uid, what became of it ("bind", "evict", or "lost": neither), and the version that the report names.
 Reported = tuple[str, str, str, str]
 
 
 def seen_in(data: bytes) -> tuple[Json, list[Seen], list[Reported]]:
-    """Return the small parts, every object, and what was reported as applied and perhaps not observed yet.
+    """Return the small parts, every object, and what the binder reported and was perhaps not observed yet.
 
     For a reader that compares observations and decides nothing. Raises Unusable.
     """
@@ -170,15 +170,18 @@ def seen_in(data: bytes) -> tuple[Json, list[Seen], list[Reported]]:
         _, lines = _read(data)
         found: list[Seen] = []
         reported: list[Reported] = []
-        under_way = {line[3]["uid"] for line in lines[1:] if line[0] == "command" and line[3]}
+        commands = [line for line in lines[1:] if line[0] == "command"]
+        binding, evicting = ({line[place]["uid"] for line in commands if line[place]} for place in (2, 3))
         for line in lines[1:]:
             if line[0] == "object":
                 api_version, _, kind = line[1].rpartition("/")
                 found.append(Seen(api_version, kind, *line[2:]))
             elif line[0] == "pod":
-                _, uid, key, (_, _, _, _, version, evicting, *_) = line
-                if evicting and uid not in under_way:
+                _, uid, key, (_, _, _, _, version, evicted, _, _, lost) = line
+                if evicted and uid not in evicting:
                     reported.append((key, uid, "evict", ""))
+                elif lost and uid not in binding:
+                    reported.append((key, uid, "lost", ""))
                 elif version:
                     reported.append((key, uid, "bind", version))
         return lines[0], found, reported

@@ -40,16 +40,30 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An effect on a pod that was reported as applied, at a version, and that no observation has shown yet."""
+    """What the binder found of a pod and no observation has shown yet: an effect, at a version, or that it lost it.
+
+    ``verb``: "bind" or "evict" was done, or nothing could be bound, since the pod was gone or another's ("lost"). An
+    eviction of a pod that was gone is one that was done.
+    """
 
     verb: str
     version: str
+
+    @classmethod
+    def of(cls, body: Outcome) -> Report | None:
+        """Return what an outcome leaves to be seen, None if that is nothing."""
+        if body.result == "refused":
+            return None
+        done = body.result == "applied" or body.verb == "evict"
+        return cls(body.verb, body.version) if done else cls("lost", "")
 
     def shown_by(self, known: Known, *, listed: bool = False) -> bool:
         """Tell whether an observation shows the effect, or that it is not there any more (scheduling/F-4)."""
         if listed:
             return True
-        return known.ending if self.verb == "evict" else known.bound or newer(known.version, self.version)
+        if self.verb == "evict":
+            return known.ending
+        return known.bound or (self.verb == "bind" and newer(known.version, self.version))
 
 
 class Memory:
@@ -90,8 +104,9 @@ class Memory:
         if isinstance(body, Opened):
             self._opened(body, record)
         elif isinstance(body, Outcome):
-            if body.result == "applied":
-                self._report(key_of(body.namespace, body.name), body.uid, Report(body.verb, body.version))
+            report = Report.of(body)
+            if report is not None:
+                self._report(key_of(body.namespace, body.name), body.uid, report)
         elif record.role == "watcher" and self._counts(record):
             self._observe(body, record.term)
         return "noted"
@@ -164,7 +179,7 @@ class Memory:
 
     def _report(self, key: str, uid: str, report: Report) -> None:
         known = self.of(POD).get(key)
-        if known is None or known.uid != uid or not report.shown_by(known):
+        if known is not None and known.uid == uid and not report.shown_by(known):
             self._reports[uid] = report
 
     def _as_expected(self, kind: Kind, key: str, projection: Json, version: str, term: int) -> bool:
@@ -206,7 +221,7 @@ class Memory:
         return self._objects.setdefault(kind, {})
 
     def awaits(self, uid: str) -> bool:
-        """Tell whether a Binding or an eviction of this pod was reported and was not seen on it yet (F-4)."""
+        """Tell whether the binder reported something of this pod that was not seen yet (F-4)."""
         return uid in self._reports
 
     def awaited(self) -> frozenset[str]:

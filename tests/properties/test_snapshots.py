@@ -260,9 +260,10 @@ def test_what_a_watcher_needs_is_read_without_building_the_state() -> None:
     assert {(item.kind, item.uid) for item in seen} >= {("Pod", uid) for uid in fold.model.pods}
     under_way = {command.evict.uid for command in fold.model.commands.values() if command.evict}
     assert {(uid, verb) for _, uid, verb, _ in reported} == {
-        (uid, "evict" if entry.evicting else "bind")
+        (uid, "evict" if entry.evicting else "lost" if entry.lost else "bind")
         for uid, entry in fold.model.pods.items()
-        if (entry.evicting and uid not in under_way) or (entry.applied_version and not entry.evicting)
+        if (entry.evicting and uid not in under_way)
+        or (not entry.evicting and (entry.applied_version or (entry.lost and fold._observing._waiting(uid) is None)))
     }
 
 

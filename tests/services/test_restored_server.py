@@ -87,6 +87,21 @@ async def test_what_was_deleted_since_lives_again_f4a() -> None:
     assert [entry.pod.name for entry in (await world.fold()).model.pods.values()] == ["first"]
 
 
+async def test_what_the_binder_found_gone_and_is_back_as_the_log_has_it_is_bound_f4() -> None:
+    """Nobody had told that it was deleted, and nobody can tell that it is back: it is as it was (seed 80000170)."""
+    world = await begun()
+    world.single("second", limits=HALF)
+    await world.decide()
+    saved = world.backup()
+    world.store.remove(POD, "team-a", "second")
+    await world.binder.step()
+    assert (await world.bodies(Outcome))[-1].result == "gone"
+    world.restore(saved)
+    await world.settle()
+    await agrees(world)
+    assert world.get(POD, "second")["spec"]["nodeName"] == "n1"
+
+
 async def test_versions_that_were_passed_before_anybody_looked_are_found_too_f11a() -> None:
     """The restored server has gone on beyond what was seen: only a list tells."""
     world = await begun()

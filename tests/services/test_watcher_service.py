@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import pytest
 from support.service_world import World, refused, unknown
@@ -267,6 +268,14 @@ async def test_unreadable_bytes_on_the_log_make_it_list_again() -> None:
     assert not await world.watcher.step()
 
 
+Result = Literal["applied", "refused", "gone", "lost"]
+
+
+def _reported(verb: Literal["bind", "evict"], result: Result) -> Record:
+    body = Outcome(command="c", verb=verb, namespace="d", name="p", uid="u", result=result, time_ms=0)
+    return Record("c/i/b1.1", "binder", 1, 1, "", 0, body)
+
+
 def _applied(uid: str, number: int) -> Record:
     body = Outcome(command="c", verb="bind", namespace="d", name="p", uid=uid, result="applied", version="9", time_ms=0)
     return Record(f"c/i/b1.{number}", "binder", 1, number, "", 0, body)
@@ -275,7 +284,7 @@ def _applied(uid: str, number: int) -> Record:
 @pytest.mark.parametrize("read_before_the_list", [True, False])
 def test_a_list_wins_over_a_binding_only_if_it_was_asked_for_after_it_f4(read_before_the_list: bool) -> None:
     """scheduling/F-4: an answer that was on its way while a Binding was reported is older than the Binding."""
-    memory, view = Memory(), View(POD, DEFAULT_SCOPE)
+    memory, view = _remembering(_seen("2", 0)), View(POD, DEFAULT_SCOPE)
     item = {
         "apiVersion": "v1", "kind": "Pod", "spec": {"schedulerName": "gpuledger", "containers": []},
         "metadata": {"namespace": "d", "name": "p", "uid": "u", "resourceVersion": "3"},
@@ -317,13 +326,31 @@ def test_a_reported_binding_is_awaited_until_the_pod_shows_it_or_that_it_is_lost
 
 
 def test_a_reported_eviction_is_awaited_until_the_pod_is_ending_f4() -> None:
-    body = Outcome(command="c", verb="evict", namespace="d", name="p", uid="u", result="applied", time_ms=0)
-    evicted = Record("c/i/b1.1", "binder", 1, 1, "", 0, body)
+    evicted = _reported("evict", "applied")
     running = _seen("3", 0, node="n1")
     assert _remembering(running, evicted, _seen("8", 1, node="n1")).awaits("u")
     assert not _remembering(running, evicted, _seen("9", 1, node="n1", ending=True)).awaits("u")
     assert not _remembering(running, _seen("9", 1, node="n1", ending=True), evicted).awaits("u")
     assert not _remembering(running, evicted, _seen("3", 1, node="n1", listed=True)).awaits("u")
+
+
+@pytest.mark.parametrize("result", ["gone", "lost"])
+def test_a_pod_that_the_binder_lost_is_awaited_until_a_list_says_what_it_is_f4(result: Result) -> None:
+    """A restore may bring it back as the log has it, so that nothing but a list tells (seed 80000170)."""
+    before = _seen("3", 0)
+    lost = _reported("bind", result)
+    assert _remembering(before, lost).awaited() == {"u"}
+    assert not _remembering(before, lost, _seen("9", 1, node="n1")).awaits("u")
+    assert not _remembering(before, lost, _seen("3", 1, listed=True)).awaits("u")
+    assert not _remembering(before, _seen("9", 1, node="n1"), lost).awaits("u"), "seen before the report"
+    assert not _remembering(lost).awaits("u"), "its end was on the log before the report"
+    assert not _remembering(before, _reported("bind", "refused")).awaits("u")
+
+
+def test_an_eviction_of_a_pod_that_was_gone_is_awaited_like_any_other_f4() -> None:
+    running = _seen("3", 0, node="n1")
+    assert _remembering(running, _reported("evict", "gone")).awaited() == {"u"}
+    assert not _remembering(running, _reported("evict", "gone"), _seen("3", 1, node="n1", listed=True)).awaits("u")
 
 
 def _list(number: int, uids: list[str], count: int) -> tuple[Record, Record]:
