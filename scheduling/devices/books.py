@@ -26,7 +26,7 @@ from scheduling.devices.fitting import (
     place_pod,
     unresolvable,
 )
-from scheduling.devices.legacy import fit_legacy
+from scheduling.devices.legacy import crowded_indices, fit_legacy
 from scheduling.devices.quick import quick_fit
 from scheduling.devices.register import Registration
 from scheduling.devices.request import Demand, without_percentage
@@ -135,6 +135,16 @@ class NodeDevices:
     def cards(self) -> tuple[Card, ...]:
         """The registered cards in the order of the registration."""
         return tuple(self.books.values())
+
+    def crowded_for(self, uid: str) -> list[str]:
+        """Return the cards of this pod that it and others hold beyond what they have (``Card.crowded_for``)."""
+        claim = self.claims.get(uid)
+        if claim is None:
+            return []
+        uuids = {share.uuid for share in claim.shares} & self.books.keys()
+        cards = sorted(uuid for uuid in uuids if self.books[uuid].crowded_for(uid))
+        shared = crowded_indices(self.registration.legacy, self.claims.values(), claim)
+        return [*cards, *(f"card {index}" for index in shared)]
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -28,3 +28,14 @@ def fit_legacy(node: str, cards: Legacy, claims: Iterable[Claim], demand: Demand
         if len(chosen) < demand.legacy:
             return Misfit(UNSCHEDULABLE, f"GpuNumber no enough gpu number on node {node}", "")
     return Fit(gpu_index=",".join(map(str, chosen)), charge=demand.request)
+
+
+def crowded_indices(cards: Legacy, claims: Iterable[Claim], mine: Claim) -> list[int]:
+    """Return the cards that a pod and others hold beyond what they have (G-4), or that it should have alone (G-5)."""
+    found: dict[int, int] = {}
+    for claim in claims:
+        if claim.uid != mine.uid:
+            for index in set(claim.indices).intersection(mine.indices):
+                found[index] = found.get(index, 0) + claim.legacy_memory
+    alone = mine.demand.kind == "number"
+    return sorted(index for index, held in found.items() if alone or held + mine.legacy_memory > cards.memory)

@@ -64,6 +64,19 @@ class NodeView:
             return self.idle
         return resources.subtract(resources.add(self.idle, sums.releasing), sums.pipelined)
 
+    def crowded_for(self, uid: str, *, pods: bool) -> list[str]:
+        """Return what this pod asks for of which everything here takes more than there is: it or another is too much.
+
+        Cards have books of their own. ``pods`` says whether the number of pods counts (AL-20).
+        """
+        task = self.tasks.get(uid)
+        if task is None:
+            return []
+        ours = self.devices.resource_names
+        asked = {name: value for name, value in task.request.items() if name not in ours}
+        full = pods and self.sums.live > self.room.get(resources.PODS, 0)
+        return resources.exceeded(self.used, self.room, asked) + [resources.PODS] * full
+
     def _counted(self, task: NodeTask) -> Vector:
         """A pod all of whose shares are orphans adds nothing to the totals of our resource names (N-21a)."""
         if not self.devices.only_orphans(task.pod.uid):

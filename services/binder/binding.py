@@ -27,7 +27,7 @@ from scheduling.reasons import texts
 from scheduling.reasons.outcomes import of_refusal
 from scheduling.state.model import Command, Model
 from services.binder.answers import Answer, Stands
-from services.binder.crowding import crowded_cards
+from services.binder.crowding import no_room
 from services.binder.fence import fence
 from services.binder.gangs import Gangs, lost_cards
 from services.binder.locks import NodeLocks, lock_key
@@ -147,8 +147,7 @@ class Bindings:
         lost = lost_cards((found["metadata"].get("annotations") or {}).get(names.NODE_REGISTER, ""), member.allocation)
         if lost:
             return f"node {member.node} does not register {', '.join(lost)} any more"
-        crowded = crowded_cards(self._model, command, member)
-        return f"node {member.node} has no room left on {', '.join(crowded)}" if crowded else ""
+        return no_room(self._model, command, member)
 
     async def _bind(self, command: Command, member: Member) -> Answer:
         self._progress.sends(command.id, self._decided.get(command.id), self._clock.now_ms())

@@ -19,7 +19,7 @@ from scheduling.objects import Node
 from scheduling.resources import is_best_effort
 from scheduling.state.model import Command, GroupEntry, Model, PodEntry
 from scheduling.status import READY, TaskStatus
-from services.binder.crowding import crowded_cards
+from services.binder.crowding import no_room
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +115,8 @@ class Gangs:
         lost = lost_cards(node.annotations.get(names.NODE_REGISTER, ""), member.allocation)
         if lost:
             return f"node {member.node} does not register {', '.join(lost)} of {member.name} of its gang any more"
-        crowded = crowded_cards(self._model, command, member)
-        return (
-            f"node {member.node} has no room left on {', '.join(crowded)} for {member.name} of its gang"
-            if crowded
-            else ""
-        )
+        crowded = no_room(self._model, command, member)
+        return f"{crowded} for {member.name} of its gang" if crowded else ""
 
     def _node(self, member: Member) -> Node | None:
         view = self._model.nodes.get(member.node)

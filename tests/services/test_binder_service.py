@@ -230,6 +230,94 @@ async def test_a_card_that_a_restored_pod_holds_again_is_refused_f4(members: int
     assert all(world.get(POD, f"new-{index}")["spec"].get("nodeName") for index in range(members))
 
 
+#: What a node offers and a pod asks for, so that one pod fills it in one of three measures.
+FILLED = {
+    "cpu": ({"cpu": "1", "memory": "4Gi", "pods": "9"}, {"cpu": "1"}),
+    "memory": ({"cpu": "9", "memory": "4Gi", "pods": "9"}, {"memory": "4Gi"}),
+    "pods": ({"cpu": "9", "memory": "4Gi", "pods": "1"}, {"cpu": "1"}),
+}
+
+
+def put_small_node(world: World, what: str, name: str = "n1") -> None:
+    offered, _ = FILLED[what]
+    status = {"allocatable": offered, "capacity": offered}
+    world.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status})
+
+
+def put_filling_pod(world: World, what: str, name: str, group: str = "") -> None:
+    _, asked = FILLED[what]
+    container = {"name": "main", "image": "registry.example.test/x", "resources": {"requests": asked}}
+    world.pod(name, group, containers=[container])
+
+
+@pytest.mark.parametrize("what", ["cpu", "memory", "pods"])
+@pytest.mark.parametrize("members", [1, 2])
+async def test_a_node_that_a_restored_pod_fills_again_is_refused_f4(what: str, members: int) -> None:
+    """scheduling/AL-3, AL-20, R-5: what a kubelet would not take, and the scheduler would not place there now."""
+    world = World()
+    for index in range(members):
+        put_small_node(world, what, f"n{index + 1}")
+    world.group("old")
+    put_filling_pod(world, what, "old")
+    await world.settle()
+    full = world.get(POD, "old")["spec"]["nodeName"]
+    world.group("new", members)
+    for index in range(members):
+        put_filling_pod(world, what, f"new-{index}", "new")
+    await world.settle()
+    saved = world.backup()
+    world.store.remove(POD, "team-a", "old")
+    await world.decide()
+    world.restore(saved)
+    for _ in range(3):
+        await world.watcher.step()
+    await world.binder.step()
+    outcomes = [outcome for outcome in await world.bodies(Outcome) if outcome.name != "old"]
+    assert [outcome.result for outcome in outcomes] == ["refused"] * members
+    assert any(outcome.message.startswith(f"node {full} has no room left in {what}") for outcome in outcomes)
+    assert not any(world.get(POD, outcome.name)["spec"].get("nodeName") for outcome in outcomes)
+    world.store.remove(POD, "team-a", "old")
+    await world.settle()
+    assert all(world.get(POD, f"new-{index}")["spec"].get("nodeName") for index in range(members))
+
+
+async def test_who_asks_for_nothing_of_what_a_node_lacks_is_bound_r5() -> None:
+    """scheduling/R-5: as the scheduler places it there, so it is bound there."""
+    world = World()
+    world.node("n1", cpu="1")
+    world.single("one", cpu="0", limits={"memory": "1Gi"})
+    await world.decide()
+    world.pod("other", nodeName="n1", cpu="2")
+    await world.watcher.step()
+    await world.binder.step()
+    (outcome,) = await world.bodies(Outcome)
+    assert outcome.result == "applied"
+
+
+@pytest.mark.parametrize(("pods", "result"), [("true", "refused"), ("false", "applied")])
+async def test_the_number_of_pods_counts_where_the_scheduler_counts_it_al20(pods: str, result: str) -> None:
+    """scheduling/AL-20: without predicates a pod that was refused would be placed there again, for ever."""
+    world = World()
+    plugins = f"{{name: gang}}, {{name: predicates, enablePredicate: {pods}}}"
+    text = f'{{actions: "enqueue, allocate", tiers: [{{plugins: [{plugins}]}}]}}'
+    world.put(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"namespace": "volcano-system", "name": "volcano-scheduler-configmap"},
+            "data": {"volcano-scheduler.conf": text},
+        }
+    )
+    put_small_node(world, "pods")
+    world.single("one")
+    await world.decide()
+    world.pod("other", nodeName="n1")
+    await world.watcher.step()
+    await world.binder.step()
+    (outcome,) = await world.bodies(Outcome)
+    assert outcome.result == result
+
+
 @pytest.mark.parametrize(
     ("shares", "crowded"),
     [

@@ -121,8 +121,8 @@ class Inspector(Fold):
                 moved = max(entry.changed_at, self.model.node_changed_at.get(member.node, 0))
                 if moved >= batch.base:
                     self.wrong.append(f"7: batch {record.id}: {member.name} was placed though it was overtaken")
-                for card in self._crowded(member, batch.base):
-                    self.wrong.append(f"1: batch {record.id}: {member.name} was placed on {card}, which has no room")
+                for short in self._crowded(member, batch.base):
+                    self.wrong.append(f"1: batch {record.id}: {member.name} was placed where no room is: {short}")
 
     def _note_gang(self, body: Outcome) -> None:
         command = self.model.commands.get(body.command)
@@ -131,14 +131,19 @@ class Inspector(Fold):
             self.members_at_first.setdefault(self.model.groups[command.group].group.uid, members)
 
     def _crowded(self, member: Member, base: int) -> Iterator[str]:
-        """Yield the cards that a decision should not have given to a pod: the binder would refuse it, and hide that.
+        """Yield what a decision should not have given to a pod: the binder would refuse it, and hide that.
 
-        Whoever came upon the card after the decision's base was unknown to it.
+        Whoever came upon the card, or the node, after the decision's base was unknown to it.
         """
-        for card in self.model.nodes[member.node].devices.cards:
-            known = all(self.model.pods[holder.uid].changed_at < base for holder in card.holders)
+        view, pods = self.model.nodes[member.node], self.model.pods
+        for card in view.devices.cards:
+            known = all(pods[holder.uid].changed_at < base for holder in card.holders)
             if known and card.crowded_for(member.uid):
                 yield card.uuid
+        if all(pods[uid].changed_at < base for uid in view.tasks):
+            yield from view.crowded_for(member.uid, pods=True)
+            if view.devices.registration.legacy.indices:
+                yield from view.devices.crowded_for(member.uid)
 
     def _check_single(self, record: Record) -> None:
         """While a command waits for its outcome its pod is not decided on again: the first may still take effect."""

@@ -44,6 +44,27 @@ def test_g4_idle_is_never_below_zero() -> None:
     assert world.answer(share("b", 1)) == Misfit(2, NO_MEMORY, "")
 
 
+def test_g4_a_card_is_crowded_for_who_holds_it_with_others_beyond_its_memory() -> None:
+    """devices/G-4: a pod that is too much alone is nobody else's doing"""
+    world = World(legacy_node(2000, 2), SHARING)
+    world.place(share("a", 600))
+    assert world.books.crowded_for("uid-a") == []
+    world.see(share("back", 500, node="n1", annotations={"volcano.sh/gpu-index": "0"}))
+    world.see(share("big", 3000, node="n1", annotations={"volcano.sh/gpu-index": "1"}))
+    assert [world.books.crowded_for(f"uid-{name}") for name in ("a", "back", "big")] == [["card 0"], ["card 0"], []]
+    world.drop("back")
+    assert world.books.crowded_for("uid-a") == []
+
+
+def test_g5_a_whole_card_is_crowded_for_who_should_have_it_alone() -> None:
+    """devices/G-5"""
+    world = World(legacy_node(4000, 4), NUMBERS)
+    world.place(cards("a", 2))
+    world.see(pod("back", container(limits={"volcano.sh/gpu-number": 1}), node="n1",
+                  annotations={"volcano.sh/gpu-index": "1"}))  # fmt: skip
+    assert world.books.crowded_for("uid-a") == ["card 1"]
+
+
 def test_g5_whole_cards_by_lowest_index() -> None:
     """devices/G-5 (K-33)"""
     world = World(legacy_node(4000, 4, "1"), NUMBERS)
