@@ -46,6 +46,7 @@ class Report:
     eviction of a pod that was gone is one that was done.
     """
 
+    uid: str
     verb: str
     version: str
 
@@ -55,15 +56,17 @@ class Report:
         if body.result == "refused":
             return None
         done = body.result == "applied" or body.verb == "evict"
-        return cls(body.verb, body.version) if done else cls("lost", "")
+        return cls(body.uid, body.verb, body.version) if done else cls(body.uid, "lost", "")
 
-    def shown_by(self, known: Known, *, listed: bool = False) -> bool:
-        """Tell whether an observation shows the effect, or that it is not there any more (scheduling/F-4)."""
-        if listed:
-            return True
+    def seen_on(self, known: Known) -> bool:
+        """Tell whether what was observed of the pod before the report is what it reports."""
         if self.verb == "evict":
             return known.ending
         return known.bound or (self.verb == "bind" and newer(known.version, self.version))
+
+    def shown_by(self, known: Known, *, listed: bool = False) -> bool:
+        """Tell whether an observation shows it, or that it is not so any more (scheduling/F-4)."""
+        return listed or known.uid != self.uid or self.seen_on(known)
 
 
 class Memory:
@@ -74,6 +77,7 @@ class Memory:
         self.suspect = False
         self.begins = -1
         self._objects: dict[Kind, dict[str, Known]] = {}
+        #: By the pod's key: who else has the name by then shows that the pod is gone.
         self._reports: dict[str, Report] = {}
         self._unconfirmed: set[tuple[Kind, str]] = set()
         self._lists = Lists()
@@ -91,7 +95,7 @@ class Memory:
             if kind is not None:
                 memory._know(kind, one.key, one.item, one.version, one.term, digest_of(kind, one.item))
         for key, uid, verb, version in reports:
-            memory._report(key, uid, Report(verb, version))
+            memory._report(key, Report(uid, verb, version))
         return memory
 
     # --- following the log ---
@@ -103,10 +107,10 @@ class Memory:
             return self._begin(position, body)
         if isinstance(body, Opened):
             self._opened(body, record)
-        elif isinstance(body, Outcome):
+        elif record.role == "binder" and isinstance(body, Outcome) and self._counts(record):
             report = Report.of(body)
             if report is not None:
-                self._report(key_of(body.namespace, body.name), body.uid, report)
+                self._report(key_of(body.namespace, body.name), report)
         elif record.role == "watcher" and self._counts(record):
             self._observe(body, record.term)
         return "noted"
@@ -135,10 +139,10 @@ class Memory:
                 self._lists.clear()
 
     def _counts(self, record: Record) -> bool:
-        term = self.model.terms.get("watcher", Term())
+        term = self.model.terms.get(record.role, Term())
         if record.term != term.number or record.number < term.next_record:
             return False
-        self.model.terms["watcher"] = Term(term.number, term.writer, record.number + 1)
+        self.model.terms[record.role] = Term(term.number, term.writer, record.number + 1)
         return True
 
     def _observe(self, body: Body, term: int) -> None:
@@ -172,15 +176,17 @@ class Memory:
         if not self._as_expected(kind, key, projection, version, term):
             self._know(kind, key, projection, version, term, digest_of(kind, projection))
         self._unconfirmed.discard((kind, key))
-        known = self.of(kind)[key]
-        report = self._reports.get(known.uid)
-        if report is not None and report.shown_by(known, listed=listed):
-            del self._reports[known.uid]
+        report = self._reports.get(key) if kind == POD else None
+        if report is not None and report.shown_by(self.of(kind)[key], listed=listed):
+            del self._reports[key]
 
-    def _report(self, key: str, uid: str, report: Report) -> None:
+    def _report(self, key: str, report: Report) -> None:
+        """Await what is reported of a pod that is on the log; if its end was appended, that may be void."""
         known = self.of(POD).get(key)
-        if known is not None and known.uid == uid and not report.shown_by(known):
-            self._reports[uid] = report
+        there = known is not None and known.uid == report.uid
+        seen = report.seen_on(known) if known is not None and there else (POD, key) not in self._unconfirmed
+        if not seen:
+            self._reports[key] = report
 
     def _as_expected(self, kind: Kind, key: str, projection: Json, version: str, term: int) -> bool:
         """Tell whether this is what we have appended ourselves, so that all is known of it (a term has one writer)."""
@@ -203,10 +209,22 @@ class Memory:
 
     def forget(self, kind: Kind, key: str, uid: str) -> None:
         """The log says that an object is gone; another uid under its name stays (devices/A-16a)."""
+        self._forget(kind, key, uid)
+        if key not in self.of(kind):
+            self._unconfirmed.discard((kind, key))
+        report = self._reports.get(key) if kind == POD else None
+        if report is not None and uid in ("", report.uid):
+            del self._reports[key]
+
+    def expect_end(self, kind: Kind, key: str, uid: str) -> None:
+        """The log will say that an object is gone, if the record that is about to be appended counts."""
+        self._forget(kind, key, uid)
+        self._unconfirmed.add((kind, key))
+
+    def _forget(self, kind: Kind, key: str, uid: str) -> None:
         known = self.of(kind).get(key)
-        if known is not None and (not uid or known.uid == uid):
+        if known is not None and uid in ("", known.uid):
             del self.of(kind)[key]
-            self._reports.pop(known.uid, None)
 
     def distrust_unconfirmed(self) -> None:
         """What was appended and has not been read back may be void, or not on the log at all."""
@@ -220,13 +238,14 @@ class Memory:
         """Return the objects of a kind by key."""
         return self._objects.setdefault(kind, {})
 
-    def awaits(self, uid: str) -> bool:
+    def awaits(self, key: str, uid: str) -> bool:
         """Tell whether the binder reported something of this pod that was not seen yet (F-4)."""
-        return uid in self._reports
+        report = self._reports.get(key)
+        return report is not None and report.uid == uid
 
     def awaited(self) -> frozenset[str]:
         """Return the pods that are there and of which that is so."""
-        return frozenset(known.uid for known in self.of(POD).values() if known.uid in self._reports)
+        return frozenset(report.uid for key, report in self._reports.items() if key in self.of(POD))
 
     def _each(self) -> Iterator[Known]:
         for objects in self._objects.values():

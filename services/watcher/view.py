@@ -13,7 +13,7 @@ from typing import Any, Final
 from adapters.cluster.reflector import Bookmark, Delta, Gone, Listed, ListEnd, Upsert
 from events import records
 from events.canonical import Json
-from events.kinds import Kind
+from events.kinds import POD, Kind
 from events.projection import Scope, list_digest, newer, project, relevant
 from services.watcher.memory import UNKNOWN, Known, Memory, digest_of, key_of
 
@@ -142,10 +142,12 @@ class View:
         was reported while the answer was on its way is newer than the answer, and its reservation stays (F-4).
         """
         projection, version, uid = project(self._kind, item, self._scope), _version(item), _uid(item)
-        known = memory.of(self._kind).get(_key(item))
+        key = _key(item)
+        known = memory.of(self._kind).get(key)
         digest = digest_of(self._kind, projection)
         same = known is not None and known.uid == uid and known.digest == digest
-        wins = lives_again or _turned_back(known, uid, version, term, same=same) or memory.awaits(uid)
+        awaited = self._kind == POD and memory.awaits(key, uid)
+        wins = lives_again or _turned_back(known, uid, version, term, same=same) or awaited
         if same and not wins:
             return []
         return [self._observed(projection, digest, version, memory, term, listed=wins)]
@@ -176,7 +178,7 @@ class View:
         return self._subject(key_of(meta.get("namespace", ""), meta.get("name", ""))), body
 
     def _goodbye(self, key: str, known: Known, memory: Memory, *, version: str = "", seen: bool = False) -> Addressed:
-        memory.forget(self._kind, key, known.uid)
+        memory.expect_end(self._kind, key, known.uid)
         namespace, _, name = key.rpartition("/")
         body = records.Deleted(
             api_version=self._kind.api_version,

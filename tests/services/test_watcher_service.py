@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -297,8 +298,10 @@ def test_a_list_wins_over_a_binding_only_if_it_was_asked_for_after_it_f4(read_be
     assert body.listed is read_before_the_list
 
 
-def _seen(version: str, number: int, *, node: str = "", ending: bool = False, listed: bool = False) -> Record:
-    meta = {"namespace": "d", "name": "p", "uid": "u"} | (
+def _seen(
+    version: str, number: int, *, node: str = "", ending: bool = False, listed: bool = False, uid: str = "u"
+) -> Record:
+    meta = {"namespace": "d", "name": "p", "uid": uid} | (
         {"deletionTimestamp": "2026-01-01T00:00:00Z"} if ending else {}
     )
     item = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"nodeName": node} if node else {}}
@@ -308,7 +311,7 @@ def _seen(version: str, number: int, *, node: str = "", ending: bool = False, li
 
 def _remembering(*records: Record) -> Memory:
     memory = Memory()
-    memory.model.terms["watcher"] = Term(1, "w", 0)
+    memory.model.terms |= {"watcher": Term(1, "w", 0), "binder": Term(1, "b", 0)}
     for position, record in enumerate(records):
         memory.apply(position, record, "")
     return memory
@@ -317,21 +320,23 @@ def _remembering(*records: Record) -> Memory:
 def test_a_reported_binding_is_awaited_until_the_pod_shows_it_or_that_it_is_lost_f4() -> None:
     """An observation that is older than the Binding says nothing of it, in the fold and here."""
     before = _seen("3", 0)
-    assert _remembering(before, _applied("u", 1), _seen("8", 1)).awaits("u")
+    assert _remembering(before, _applied("u", 1), _seen("8", 1)).awaits("d/p", "u")
     assert _remembering(before, _applied("u", 1), _seen("8", 1)).awaited() == {"u"}
-    assert not _remembering(before, _applied("u", 1), _seen("9", 1, node="n1")).awaits("u")
-    assert not _remembering(before, _applied("u", 1), _seen("10", 1)).awaits("u")
-    assert not _remembering(before, _applied("u", 1), _seen("3", 1, listed=True)).awaits("u")
-    assert not _remembering(before, _seen("9", 1, node="n1"), _applied("u", 1)).awaits("u"), "seen before the report"
+    assert not _remembering(before, _applied("u", 1), _seen("9", 1, node="n1")).awaits("d/p", "u")
+    assert not _remembering(before, _applied("u", 1), _seen("10", 1)).awaits("d/p", "u")
+    assert not _remembering(before, _applied("u", 1), _seen("3", 1, listed=True)).awaits("d/p", "u")
+    assert not _remembering(before, _seen("9", 1, node="n1"), _applied("u", 1)).awaits("d/p", "u"), (
+        "seen before the report"
+    )
 
 
 def test_a_reported_eviction_is_awaited_until_the_pod_is_ending_f4() -> None:
     evicted = _reported("evict", "applied")
     running = _seen("3", 0, node="n1")
-    assert _remembering(running, evicted, _seen("8", 1, node="n1")).awaits("u")
-    assert not _remembering(running, evicted, _seen("9", 1, node="n1", ending=True)).awaits("u")
-    assert not _remembering(running, _seen("9", 1, node="n1", ending=True), evicted).awaits("u")
-    assert not _remembering(running, evicted, _seen("3", 1, node="n1", listed=True)).awaits("u")
+    assert _remembering(running, evicted, _seen("8", 1, node="n1")).awaits("d/p", "u")
+    assert not _remembering(running, evicted, _seen("9", 1, node="n1", ending=True)).awaits("d/p", "u")
+    assert not _remembering(running, _seen("9", 1, node="n1", ending=True), evicted).awaits("d/p", "u")
+    assert not _remembering(running, evicted, _seen("3", 1, node="n1", listed=True)).awaits("d/p", "u")
 
 
 @pytest.mark.parametrize("result", ["gone", "lost"])
@@ -340,17 +345,47 @@ def test_a_pod_that_the_binder_lost_is_awaited_until_a_list_says_what_it_is_f4(r
     before = _seen("3", 0)
     lost = _reported("bind", result)
     assert _remembering(before, lost).awaited() == {"u"}
-    assert not _remembering(before, lost, _seen("9", 1, node="n1")).awaits("u")
-    assert not _remembering(before, lost, _seen("3", 1, listed=True)).awaits("u")
-    assert not _remembering(before, _seen("9", 1, node="n1"), lost).awaits("u"), "seen before the report"
-    assert not _remembering(lost).awaits("u"), "its end was on the log before the report"
-    assert not _remembering(before, _reported("bind", "refused")).awaits("u")
+    assert not _remembering(before, lost, _seen("9", 1, node="n1")).awaits("d/p", "u")
+    assert not _remembering(before, lost, _seen("3", 1, listed=True)).awaits("d/p", "u")
+    assert not _remembering(before, _seen("9", 1, node="n1"), lost).awaits("d/p", "u"), "seen before the report"
+    assert not _remembering(lost).awaits("d/p", "u"), "its end was on the log before the report"
+    assert not _remembering(before, _reported("bind", "refused")).awaits("d/p", "u")
 
 
 def test_an_eviction_of_a_pod_that_was_gone_is_awaited_like_any_other_f4() -> None:
     running = _seen("3", 0, node="n1")
     assert _remembering(running, _reported("evict", "gone")).awaited() == {"u"}
-    assert not _remembering(running, _reported("evict", "gone"), _seen("3", 1, node="n1", listed=True)).awaits("u")
+    assert not _remembering(running, _reported("evict", "gone"), _seen("3", 1, node="n1", listed=True)).awaits(
+        "d/p", "u"
+    )
+
+
+def test_an_outcome_that_counts_for_nobody_is_not_awaited() -> None:
+    """A repeated record, and one of a superseded binder, say nothing of what came since (seed 80000170)."""
+    before, newer_one = _seen("3", 0), _applied("u", 2)
+    repeated = _remembering(before, newer_one, _reported("bind", "gone"))
+    assert repeated.awaits("d/p", "u")
+    repeated.apply(9, _seen("12", 1), "")
+    assert not repeated.awaits("d/p", "u"), "the Binding was awaited, not the pod's end"
+    assert not _remembering(before, replace(_reported("bind", "gone"), term=0)).awaits("d/p", "u")
+
+
+def test_a_pod_whose_name_another_one_has_is_not_awaited() -> None:
+    memory = _remembering(_seen("3", 0), _reported("bind", "gone"), _seen("9", 1, uid="v"))
+    assert not memory.awaited()
+    assert not memory._reports
+
+
+def test_an_end_that_was_appended_and_is_void_does_not_hide_what_is_awaited_f4() -> None:
+    """What is not on the log has told nobody anything: the state holds on to the Binding."""
+    memory = _remembering(_seen("3", 0))
+    memory.expect_end(POD, "d/p", "u")
+    memory.apply(5, _applied("u", 1), "")
+    memory.distrust_unconfirmed()
+    assert memory.awaits("d/p", "u")
+    gone = Deleted(api_version="v1", kind="Pod", namespace="d", name="p", uid="u")
+    memory.apply(6, Record("c/i/w1.1", "watcher", 1, 1, "", 0, gone), "")
+    assert not memory._reports
 
 
 def _list(number: int, uids: list[str], count: int) -> tuple[Record, Record]:
