@@ -1,11 +1,14 @@
 """How the simulation judges cards, and a queue's sum of them, whose registration changes between decisions.
 
+The same goes for a node, and for whom a decision knew: a pod may end between two decisions, and run again by a restore.
 What a pod does not ask for was not exceeded by its Binding: others may have come back, by a restore, onto its node.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+
+import pytest
 
 from scheduling.objects import Container
 from services.simulator.chaos.inspecting import Decision
@@ -102,6 +105,52 @@ def test_a_node_is_not_exceeded_by_who_asks_for_nothing_of_it() -> None:
     assert node_breaches("0") == []
     (text,) = node_breaches("0.1")
     assert "cpu 4100 of 2000 requested" in text
+
+
+def breaches_beside_one_that_came_back(of: str, later: int, later_knew: bool) -> list[str]:
+    """A pod whose end was undone, which the late decision knew to run; two have room there, and three are there.
+
+    ``later`` says whether the third one was decided on after the late one or before, ``later_knew`` whether that
+    decision knew the pod that came back to run, too.
+    """
+    judge, fresh, decision, other, card = two_on_a_card()
+    decisions, back = judge.world.inspector.state.decisions, "back"
+    for seen in judge._seen.values():
+        seen.pod = replace(seen.pod, containers=(Container("c", {}, {"cpu": "1"}),))
+    judge._seen[back] = replace(fresh, pod=replace(fresh.pod, uid=back, annotations={}))
+    judge._came_back.add(back)
+    offered = {"cpu": "2" if of == "node" else "9", "pods": "9"}
+
+    def two_have_room(item: Decision, knew: bool, place: int) -> Decision:
+        item = replace(item, allocatable=offered, holding=frozenset({back} if knew else ()))
+        return with_shares(item, card, 2 if of == "card" else 9, place)
+
+    for seen in [*judge._seen.values()]:
+        if seen.pod.uid not in (fresh.pod.uid, decisions[other].member.uid, back):
+            del judge._seen[seen.pod.uid]
+    decisions[other] = two_have_room(decisions[other], later_knew, decision.place + later)
+    late = two_have_room(decision, True, decision.place)
+    return [*judge._node(fresh, late), *judge._devices(fresh, late)]
+
+
+@pytest.mark.parametrize(("of", "said"), [("node", "cpu 3000 of 2000 requested"), ("card", "shares 3 of 2 held")])
+def test_a_late_binding_is_judged_by_whom_a_later_decision_knew(of: str, said: str) -> None:
+    """The end of the pod was on the log when its place was given away, and the restore nobody had told of."""
+    assert breaches_beside_one_that_came_back(of, +1, later_knew=False) == []
+    for later, knew in ((+1, True), (-1, False), (-1, True)):
+        (text,) = breaches_beside_one_that_came_back(of, later, knew)
+        assert said in text
+
+
+def test_a_slice_that_others_hold_twice_is_not_this_pods_breach() -> None:
+    judge, fresh, decision, _, card = two_on_a_card()
+    judge._seen["back"] = back = replace(fresh, pod=replace(fresh.pod, uid="back", annotations={}))
+    beside = next(seen for seen in judge._seen.values() if seen is not fresh and seen.shares and seen is not back)
+    for seen, suffix in ((fresh, "[g-0]"), (beside, "[g-1]"), (back, "[g-1]")):
+        seen.shares = tuple(replace(share, suffix=suffix) for share in seen.shares)
+    plenty = with_shares(decision, card, 9, decision.place)
+    assert not any("slice" in text for text in judge._devices(fresh, plenty))
+    assert any("a slice is held twice" in text for text in judge._devices(beside, plenty))
 
 
 def test_a_queue_is_not_exceeded_by_who_holds_no_card() -> None:

@@ -95,11 +95,11 @@ def test_a_pod_that_came_back_counts_once_the_log_has_told_of_it() -> None:
     world.inspect()
     decision = next(iter(world.inspector.state.decisions.values()))
     seen = next(seen for seen in judge._seen.values() if seen.pod.uid == decision.member.uid)
-    assert seen in judge._held(decision)
+    assert seen in judge._held(decision, judge._on(seen.pod.node))
     judge._came_back.add(seen.pod.uid)
-    assert seen not in judge._held(decision)
+    assert seen not in judge._held(decision, judge._on(seen.pod.node))
     later = replace(decision, holding=frozenset({seen.pod.uid}))
-    assert seen in judge._held(later)
+    assert seen in judge._held(later, judge._on(seen.pod.node))
 
 
 def test_a_pod_whose_end_was_undone_counts_once_the_log_has_told_that_it_runs_again() -> None:
@@ -116,7 +116,7 @@ def test_a_pod_whose_end_was_undone_counts_once_the_log_has_told_that_it_runs_ag
 
     def counts(now: Decision) -> bool:
         judge.look()
-        return any(seen.pod.uid == ended.uid for seen in judge._held(now))
+        return any(seen.pod.uid == ended.uid for seen in judge._held(now, judge._on(ended.node)))
 
     assert counts(decided_now())
     item = world.store.get(POD, ended.namespace, ended.name)

@@ -2,9 +2,9 @@
 
 What is held against the services is what they did: a pod is judged when it becomes bound, against everything that is
 bound then, and against what its node was known to have when the decision took its place on the log. A card that shrank
-later, or of which nobody had told yet, is nobody's fault. If a card offered more again when a later decision put
-another pod on it, and that Binding was made first, what the later one knew is the limit. The same goes for the cards
-that count in a queue's sum: one may have been lost before the later decision.
+later, or of which nobody had told yet, is nobody's fault. Bindings come in any order: if there was room for a later
+decision, whose pod is there already, by what that one knew, the late Binding of an earlier one is right as well. So it
+is for cards, nodes and the sums of queues alike. A pod exceeds nothing of what it does not ask for.
 
 A restore of the API server to an older state undoes what was written since: Bindings, deletions, the ends of pods, the
 fences of commands that were given up. What it brought back counts against a decision only once the log had told of it
@@ -15,8 +15,9 @@ through it all, is not held against anybody.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from events import names
 from events.kinds import POD, POD_GROUP
@@ -30,6 +31,9 @@ from scheduling.objects import pod_group as parse_group
 from services.simulator import truth
 from services.simulator.chaos.inspecting import Decision
 from services.simulator.chaos.world import World
+
+#: Says what is too much of what some pods hold, by what a decision knew.
+Measure = Callable[[Decision, "list[Seen]"], Iterator[str]]
 
 _LEGACY_MEMORY, _LEGACY_NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
 
@@ -137,87 +141,99 @@ class Judge:
             yield from self._legacy(seen, decision)
             yield from self._queue(seen, decision)
 
-    def _on(self, node: str, decision: Decision) -> list[Seen]:
-        return [seen for seen in self._held(decision) if seen.pod.node == node]
+    def _on(self, node: str) -> list[Seen]:
+        return [seen for seen in self._seen.values() if seen.pod.node == node and not seen.pod.finished]
 
-    def _held(self, decision: Decision) -> list[Seen]:
-        """Return the pods that hold something, as far as a decision could know."""
+    def _held(self, decision: Decision, there: Iterable[Seen]) -> list[Seen]:
+        """Return those who hold something, as far as a decision could know."""
         unknown = self._came_back - decision.holding
-        return [
-            seen for uid, seen in self._seen.items() if seen.pod.node and not seen.pod.finished and uid not in unknown
+        return [seen for seen in there if seen.pod.uid not in unknown]
+
+    def _exceeded(self, decision: Decision, there: list[Seen], measure: Measure) -> Iterator[str]:
+        """Yield what is too much as this decision knew it, and every later one whose pod is there, too.
+
+        Of these each found room beside those before it, so the latest is right, whichever Binding was made last: what
+        was registered may have changed between them, and a pod that this one knew have ended, and come back.
+        """
+        found = [
+            next(measure(known, self._held(known, there)), "") for known in (decision, *self._later(decision, there))
         ]
+        if all(found):
+            yield found[0]
+
+    def _later(self, decision: Decision, there: Iterable[Seen]) -> Iterator[Decision]:
+        """Yield the decisions after this one whose pods are among those that are there."""
+        for seen in there:
+            later = self.world.inspector.state.decisions.get(seen.pod.annotations.get(names.DECISION, ""))
+            if later is not None and later.place > decision.place and later.member.uid == seen.pod.uid:
+                yield later
 
     # --- 1 and 2: cards ---
 
     def _devices(self, fresh: Seen, decision: Decision) -> Iterator[str]:
-        env = self.world.inspector.state.model.env
-        there = self._on(fresh.pod.node, decision)
         for uuid in sorted({share.uuid for share in fresh.shares}):
             card = decision.cards.get(uuid)
             if card is None:
                 yield f"1: pod {fresh.pod.key}: {uuid} does not belong to {fresh.pod.node}"
                 continue
-            held = [(seen, share) for seen in there for share in seen.shares if share.uuid == uuid]
-            memory = 0
-            for _, share in held:
-                part = truth.slice_of(share, card, env)
-                memory += part.memory // env.config.factor if part else share.memory
-            who = ", ".join(sorted({seen.pod.key for seen, _ in held}))
-            later = self._later(decision, [seen for seen, _ in held])
-            known = [card, *(other.cards[uuid] for other in later if uuid in other.cards)]
-            for what, used, limit in (
-                ("memory", memory, max(card.memory for card in known)),
-                ("cores", sum(share.cores for _, share in held), 100),
-                ("shares", len(held), max(card.shares for card in known)),
-            ):  # fmt: skip
-                if used > limit:
-                    yield f"1: {uuid} on {fresh.pod.node}: {what} {used} of {limit} held by {who}"
-            suffixes = [share.suffix for _, share in held if share.suffix]
-            if len(suffixes) != len(set(suffixes)):
-                yield f"1: {uuid} on {fresh.pod.node}: a slice is held twice, by {who}"
-            yield from self._exclusive(fresh, card, [seen for seen, _ in held])
+            there = [seen for seen in self._on(fresh.pod.node) if any(share.uuid == uuid for share in seen.shares)]
+            for what in ("memory", "cores", "shares"):
+                yield from self._exceeded(decision, there, partial(self._card, fresh.pod.node, uuid, what))
+            others = [seen for seen in self._held(decision, there) if seen is not fresh]
+            mine = {share.suffix for share in fresh.shares if share.uuid == uuid and share.suffix}
+            for other in others:
+                if mine & {share.suffix for share in other.shares if share.uuid == uuid}:
+                    yield f"1: {uuid} on {fresh.pod.node}: a slice is held twice, by {_who([fresh, other])}"
+            yield from self._exclusive(fresh, card, others)
 
-    def _later(self, decision: Decision, held: Iterable[Seen]) -> Iterator[Decision]:
-        """Yield the decisions after this one whose pods are among those that hold something."""
-        for seen in held:
-            later = self.world.inspector.state.decisions.get(seen.pod.annotations.get(names.DECISION, ""))
-            if later is not None and later.place > decision.place and later.member.uid == seen.pod.uid:
-                yield later
+    def _card(self, node: str, uuid: str, what: str, known: Decision, held: list[Seen]) -> Iterator[str]:
+        shares = [share for seen in held for share in seen.shares if share.uuid == uuid]
+        card = known.cards.get(uuid)
+        env = self.world.inspector.state.model.env
+        if card is None:
+            used, limit = len(shares), 0
+        elif what == "memory":
+            parts = [(share, truth.slice_of(share, card, env)) for share in shares]
+            used = sum(part.memory // env.config.factor if part else share.memory for share, part in parts)
+            limit = card.memory
+        elif what == "cores":
+            used, limit = sum(share.cores for share in shares), 100
+        else:
+            used, limit = len(shares), card.shares
+        if used > limit:
+            yield f"1: {uuid} on {node}: {what} {used} of {limit} held by {_who(held)}"
 
-    def _exclusive(self, fresh: Seen, card: CardSpec, held: list[Seen]) -> Iterator[str]:
+    def _exclusive(self, fresh: Seen, card: CardSpec, others: list[Seen]) -> Iterator[str]:
         if card.mode != HAMI_CORE:
             return
         rules = self.world.inspector.state.model.env.args.rules
         for rule in matching(rules, fresh.pod.labels):
-            for other in held:
-                if other.pod.uid != fresh.pod.uid and rule in matching(rules, other.pod.labels):
-                    pair = " and ".join(sorted((fresh.pod.key, other.pod.key)))
-                    yield f"2: {pair} share {card.uuid} on {fresh.pod.node} against the rule {rule_id(rule)}"
+            for other in others:
+                if rule in matching(rules, other.pod.labels):
+                    yield f"2: {_who([fresh, other])} share {card.uuid} on {fresh.pod.node} against {rule_id(rule)}"
 
     def _legacy(self, fresh: Seen, decision: Decision) -> Iterator[str]:
         """Legacy sharing: a pod holds memory of the one card whose index it was given (devices/G-4, G-7)."""
-        index, number = decision.member.gpu_index, int(decision.allocatable.get(_LEGACY_NUMBER, "0"))
-        if not index.isdecimal() or not number:
+        index = decision.member.gpu_index
+        if not index.isdecimal() or not int(decision.allocatable.get(_LEGACY_NUMBER, "0")):
             return
-        limit = int(decision.allocatable.get(_LEGACY_MEMORY, "0")) // number
-        there = [
-            seen for seen in self._on(fresh.pod.node, decision) if seen.pod.annotations.get(names.GPU_INDEX) == index
-        ]
-        used = sum(seen.pod.request.get(_LEGACY_MEMORY, 0) for seen in there) // 1000
-        if used > limit:
-            yield f"1: legacy card {index} on {fresh.pod.node}: memory {used} of {limit} held"
+        there = [seen for seen in self._on(fresh.pod.node) if seen.pod.annotations.get(names.GPU_INDEX) == index]
+
+        def measure(known: Decision, held: list[Seen]) -> Iterator[str]:
+            number = int(known.allocatable.get(_LEGACY_NUMBER, "0"))
+            limit = int(known.allocatable.get(_LEGACY_MEMORY, "0")) // number if number else 0
+            used = sum(seen.pod.request.get(_LEGACY_MEMORY, 0) for seen in held) // 1000
+            if used > limit:
+                yield f"1: legacy card {index} on {fresh.pod.node}: memory {used} of {limit} held"
+
+        yield from self._exceeded(decision, there, measure)
 
     def _node(self, fresh: Seen, decision: Decision) -> Iterator[str]:
-        held = self._on(fresh.pod.node, decision)
-        for name in ("cpu", "memory"):
-            if not fresh.pod.request.get(name):
-                continue  # who asks for none is placed on a node that has less than none as well (F-8)
-            used = sum(seen.pod.request.get(name, 0) for seen in held)
-            limit = resources.vector({name: decision.allocatable.get(name, "0")}).get(name, 0)
-            if used > limit:
-                yield f"1: node {fresh.pod.node}: {name} {used} of {limit} requested"
-        if (most := int(decision.allocatable.get("pods", "0"))) < len(held):
-            yield f"1: node {fresh.pod.node}: {len(held)} of {most} pods"
+        """Who asks for none of something is placed on a node that has less than none as well (scheduling/F-8)."""
+        for name in ("cpu", "memory", resources.PODS):
+            if fresh.pod.request.get(name):
+                there = [seen for seen in self._on(fresh.pod.node) if seen.pod.request.get(name)]
+                yield from self._exceeded(decision, there, partial(_requested, fresh.pod.node, name))
 
     # --- 4: queues ---
 
@@ -229,13 +245,17 @@ class Judge:
         queue = decision.queue
         if not decision.capability or not fresh.shares or groups.get(fresh.pod.group_key) != queue:
             return
-        held = [
-            seen for seen in self._held(decision) if not seen.pod.deleting and groups.get(seen.pod.group_key) == queue
+        there = [
+            seen
+            for seen in self._seen.values()
+            if seen.shares
+            and not seen.pod.finished
+            and not seen.pod.deleting
+            and groups.get(seen.pod.group_key) == queue
         ]
-        later = [other for other in self._later(decision, held) if other.queue == queue and other.capability]
-        exceeded = [list(_exceeded(known, held)) for known in (decision, *later)]
-        if all(exceeded):
-            yield from (f"4: queue {queue}: {text} held, newly by {fresh.pod.key}" for text in exceeded[0])
+        for name in ("volcano.sh/vgpu-number", "volcano.sh/vgpu-memory"):
+            if name in decision.capability:
+                yield from self._exceeded(decision, there, partial(_charged, fresh, queue, name))
 
     # --- 3: gangs ---
 
@@ -291,10 +311,22 @@ def _agrees(seen: Seen, decision: Decision) -> bool:
     )
 
 
-def _exceeded(known: Decision, held: Iterable[Seen]) -> Iterator[str]:
-    """Yield how much more pods hold than their queue may have, by the cards that a decision knew."""
+def _who(held: Iterable[Seen]) -> str:
+    return ", ".join(sorted({seen.pod.key for seen in held}))
+
+
+def _requested(node: str, name: str, known: Decision, held: list[Seen]) -> Iterator[str]:
+    """Say whether pods ask for more than their node was known to have."""
+    used = sum(seen.pod.request[name] for seen in held)
+    limit = resources.vector({name: known.allocatable.get(name, "0")})[name]
+    if used > limit:
+        yield f"1: node {node}: {name} {used} of {limit} requested by {_who(held)}"
+
+
+def _charged(fresh: Seen, queue: str, name: str, known: Decision, held: list[Seen]) -> Iterator[str]:
+    """Say whether pods hold more than their queue may have, by the cards that a decision knew."""
     shares = [share for seen in held for share in seen.shares if (seen.pod.node, share.uuid) in known.registered]
-    memory = sum(share.memory for share in shares)
-    for name, used in (("volcano.sh/vgpu-number", len(shares)), ("volcano.sh/vgpu-memory", memory)):
-        if name in known.capability and used > int(known.capability[name]):
-            yield f"{name} {used} of {known.capability[name]}"
+    used = len(shares) if name == "volcano.sh/vgpu-number" else sum(share.memory for share in shares)
+    limit = int(known.capability.get(name, -1)) if known.queue == queue else -1  # without a limit it found no room
+    if used > limit:
+        yield f"4: queue {queue}: {name} {used} of {limit} held, newly by {fresh.pod.key}"
