@@ -34,9 +34,12 @@ class View:
         self._listed: list[Json] = []
 
     def clear(self) -> None:
-        """A new term: versions and deletions of another one do not bind."""
+        """Everything is listed anew: versions that were seen before do not bind. Ends do, until a list takes them back.
+
+        The term may go on, and holds them against what comes back. Or one was appended in vain: the memory lacks the
+        object, and the next list, which tells the log of the end, buries nobody.
+        """
         self._seen.clear()
-        self._gone.clear()
         self._listed.clear()
 
     def newest(self, deltas: Sequence[Delta], memory: Memory) -> list[Delta]:

@@ -11,6 +11,7 @@ import pytest
 from support.service_world import World
 
 from adapters.cluster.port import ApiError
+from events.codec import Message
 from events.kinds import NODE, POD, POD_GROUP, QUEUE
 from events.records import Observed, Opened, Outcome
 from services.cluster.direct import DirectApi
@@ -100,6 +101,33 @@ async def test_what_the_binder_found_gone_and_is_back_as_the_log_has_it_is_bound
     await world.settle()
     await agrees(world)
     assert world.get(POD, "second")["spec"]["nodeName"] == "n1"
+
+
+@pytest.mark.parametrize("why", ["appended in vain", "listed anew"])
+async def test_an_end_is_remembered_when_everything_is_listed_anew_f4a(why: str) -> None:
+    """When the object is back, the list has to say so against the end that its own term has told (scheduling/F-11a).
+
+    An end that was appended in vain comes onto the log by the next list; one that counts stays when something
+    unreadable makes the watcher list anew.
+    """
+    world = await begun()
+    saved, terms = world.backup(), await watcher_terms(world)
+    world.store.remove(POD, "team-a", "first")
+    if why == "appended in vain":
+        world.log.faults["watcher"] = ["refused"]
+    await world.watcher.step()
+    if why == "listed anew":
+        await world.log.append([Message((("ce_type", b"nonsense"),), b"\xff\xfe")])
+    await world.watcher.step()
+    assert not (await world.fold()).model.pods
+    seen = world.store.version
+    world.restore(saved)
+    while world.store.version <= seen:
+        world.node("n9")
+    await world.settle()
+    await agrees(world)
+    assert world.get(POD, "first")
+    assert await watcher_terms(world) == terms, "nobody saw that versions went back"
 
 
 async def test_versions_that_were_passed_before_anybody_looked_are_found_too_f11a() -> None:
