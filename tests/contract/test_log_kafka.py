@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from adapters.log.port import LogError, OutOfRange
 from events.codec import Message
 
 Open = Callable[..., Coroutine[Any, Any, KafkaLog]]
+_GOODBYE_S = 5
 
 
 def messages(count: int, first: int = 0) -> list[Message]:
@@ -61,6 +63,16 @@ async def opened() -> AsyncIterator[Open]:
     yield open_log
     for log in logs:
         await log.close()
+    await _all_closed()
+
+
+async def _all_closed() -> None:
+    """Wait until the client's connections are gone: by TLS a closed one waits for the broker's goodbye."""
+    loop: Any = asyncio.get_running_loop()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_GOODBYE_S):
+            while len(loop._selector.get_map()) > 1:  # its own pipe remains
+                await asyncio.sleep(0.01)
 
 
 async def make_topic(broker: Broker, name: str, partitions: int = 1, **settings: str) -> None:
