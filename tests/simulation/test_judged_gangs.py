@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from events.kinds import POD
+from services.simulator.chaos.apilink import TIMEOUT_LATE
 from services.simulator.chaos.plan import Step, draw
 from services.simulator.chaos.playing import Player
 
@@ -13,20 +14,32 @@ DECIDED = [Step("gang", 7), *[Step(f"run {role}", 1) for role in ("controller", 
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_a_gang_is_torn_by_who_could_know_of_a_member_that_was_gone(told: bool) -> None:
-    """The second member went before the first was bound; nobody had told of it when that was reported, or somebody."""
+@pytest.mark.parametrize("late", [True, False])
+def test_a_gang_is_torn_by_a_binder_that_was_told_of_a_member_that_was_gone(told: bool, late: bool) -> None:
+    """The second member went before the first was bound; the binder that asked for that had read it, or had not.
+
+    ``late``: its request takes effect when it has been killed, everybody has read it and another one reports.
+    """
     player = Player(draw(2, 1).only(DECIDED))
     for step in DECIDED:
         player._step(step)
         player.judge.look()
     world, judge = player.world, player.judge
     world.inspect()
-    state = world.inspector.state
-    first, second = [command.bind for command in state.model.commands.values() if command.bind]
+    first, second = [command.bind for command in world.inspector.state.model.commands.values() if command.bind]
     world.store.remove(POD, second.namespace, second.name)
+    if late:
+        world.network.arm(TIMEOUT_LATE, "binder", "bind")
     player._step(Step("run binder", 1))
-    judge.look()
-    assert len(state.members_at_first) == 1
+    if late:
+        world.kill(*world.of("binder"))
+        player._step(Step("run watcher", 1))
+        world.network.deliver(everything=True)
+        world.start("binder")
+        for _ in range(5):
+            player._step(Step("run all", 1))
+    assert world.known_at_binding == {first.uid: {first.uid, second.uid}}
     if told:
-        state.members_at_first = dict.fromkeys(state.members_at_first, frozenset({first.uid}))
+        world.known_at_binding[first.uid] = frozenset({first.uid})
+    judge.look()
     assert bool([*judge.torn_gangs()]) == told

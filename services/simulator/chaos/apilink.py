@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
 from adapters.cluster.port import ApiError, ApiUnknown, Page, WatchEvent, WatchStream
 from events.canonical import Json
@@ -18,6 +19,7 @@ from services.cluster.watches import Watch
 from services.simulator.chaos.driving import at_once
 from services.simulator.chaos.lanes import hold
 from services.simulator.chaos.network import Network
+from services.simulator.chaos.witness import Witness
 
 CONFLICT, INVALID, BUSY = "api: 409", "api: 422", "api: 429"
 ERROR, ERROR_AFTER = "api: 500 without effect", "api: 500 with effect"
@@ -46,20 +48,25 @@ _REASONS: Final = {
     BUSY: (429, "TooManyRequests", "the server has received too many requests"),
 }
 
+Answer = TypeVar("Answer")
+#: Sends a request.
+Send: TypeAlias = Callable[[], Coroutine[Any, Any, Answer]]
+
 
 class ApiLink:
-    """The port ``ClusterApi`` as one process has it. ``streams`` are its open watches."""
+    """The port ``ClusterApi`` as one process has it. ``witness`` is told of a binder's Bindings."""
 
     def __init__(self, api: EmbeddedApi, network: Network, who: str, rng: Random) -> None:
         self._api, self._network, self._who, self._rng = api, network, who, rng
         self._direct = DirectApi(api, who)
+        self.witness: Witness | None = None
 
     # --- requests ---
 
-    async def _ask(self, verb: str, arguments: tuple[Any, ...], named: dict[str, Any], *, writes: bool) -> Any:
+    async def _ask(self, verb: str, send: Send[Answer], *, writes: bool) -> Answer:
         network = self._network
         if network.calm:
-            return await getattr(self._direct, verb)(*arguments, **named)
+            return await send()
         await network.point(self._who, f"before {verb}")
         server = self._api.store.restores
         if network.is_cut(self._who, "api", "to"):
@@ -70,9 +77,9 @@ class ApiLink:
         if fault in (ERROR, TIMEOUT):
             raise ApiUnknown("no answer")
         if fault == TIMEOUT_LATE:
-            network.later(self._rng.randint(1, 40), ARRIVED, lambda: self._arrive(verb, arguments, named))
+            network.later(self._rng.randint(1, 40), ARRIVED, lambda: self._arrive(send))
             raise ApiUnknown("no answer in time")
-        answer = await getattr(self._direct, verb)(*arguments, **named)
+        answer = await send()
         await network.point(self._who, f"after {verb}")
         if fault in (ERROR_AFTER, TIMEOUT_AFTER) or network.is_cut(self._who, "api", "from"):
             raise ApiUnknown("the answer was lost")
@@ -82,47 +89,47 @@ class ApiLink:
             raise ApiUnknown("the connection broke: the API server went away")
         return answer
 
-    def _arrive(self, verb: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def _arrive(self, send: Send[object]) -> None:
         try:
-            at_once(getattr(self._direct, verb)(*arguments, **named))
+            at_once(send())
         except ApiError:
             self._network.fired[TOO_LATE] += 1
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Json:
-        found: Json = await self._ask("get", (kind, namespace, name), {}, writes=False)
-        return found
+        return await self._ask("get", partial(self._direct.get, kind, namespace, name), writes=False)
 
     async def create(self, kind: Kind, item: Json) -> Json:
-        found: Json = await self._ask("create", (kind, item), {}, writes=True)
-        return found
+        return await self._ask("create", partial(self._direct.create, kind, item), writes=True)
 
     async def update(self, kind: Kind, item: Json, subresource: str = "") -> Json:
-        found: Json = await self._ask("update", (kind, item, subresource), {}, writes=True)
-        return found
+        return await self._ask("update", partial(self._direct.update, kind, item, subresource), writes=True)
 
     async def patch(self, kind: Kind, namespace: str, name: str, merge: Json, subresource: str = "") -> Json:
-        found: Json = await self._ask("patch", (kind, namespace, name, merge, subresource), {}, writes=True)
-        return found
+        send = partial(self._direct.patch, kind, namespace, name, merge, subresource)
+        return await self._ask("patch", send, writes=True)
 
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str = "", version: str = "", grace_s: int | None = None,
         propagation: str = "Background",
     ) -> None:  # fmt: skip
-        named = {"uid": uid, "version": version, "grace_s": grace_s, "propagation": propagation}
-        await self._ask("delete", (kind, namespace, name), named, writes=True)
+        send = partial(
+            self._direct.delete, kind, namespace, name, uid=uid, version=version, grace_s=grace_s,
+            propagation=propagation,
+        )  # fmt: skip
+        await self._ask("delete", send, writes=True)
 
     async def bind(self, namespace: str, name: str, binding: dict[str, Any]) -> None:
-        await self._ask("bind", (namespace, name, binding), {}, writes=True)
+        send = partial(self._direct.bind, namespace, name, binding)
+        await self._ask("bind", self.witness.asked(binding, send) if self.witness else send, writes=True)
 
     async def list(
         self, kind: Kind, *, namespace: str = "", limit: int = 500, token: str = "", selector: str = "",
         fields: str = "",
     ) -> Page:  # fmt: skip
-        named = {
-            "namespace": namespace, "limit": limit, "token": token, "selector": selector, "fields": fields,
-        }  # fmt: skip
-        page: Page = await self._ask("list", (kind,), named, writes=False)
-        return page
+        send = partial(
+            self._direct.list, kind, namespace=namespace, limit=limit, token=token, selector=selector, fields=fields
+        )
+        return await self._ask("list", send, writes=False)
 
     # --- watches ---
 

@@ -50,8 +50,6 @@ class Inspector(Fold):
         self.evictions = 0
         self.wrong: list[str] = []
         self.refused: set[str] = set()
-        #: The members of each gang (by the PodGroup's uid) that were known when its first Binding was reported.
-        self.members_at_first: dict[str, frozenset[str]] = {}
         self._gone: set[str] = set()
         self._last_batch = (0, -1)
         self._terms: dict[str, int] = {}
@@ -59,8 +57,6 @@ class Inspector(Fold):
         super().__init__()
 
     def apply(self, position: int, record: Record, chain_before: str) -> str:
-        if isinstance(record.body, Outcome):
-            self._note_gang(record.body)
         verdict = super().apply(position, record, chain_before)
         if verdict.startswith("applied"):
             self._check(position, record)
@@ -123,12 +119,6 @@ class Inspector(Fold):
                     self.wrong.append(f"7: batch {record.id}: {member.name} was placed though it was overtaken")
                 for short in self._crowded(member, batch.base):
                     self.wrong.append(f"1: batch {record.id}: {member.name} was placed where no room is: {short}")
-
-    def _note_gang(self, body: Outcome) -> None:
-        command = self.model.commands.get(body.command)
-        if command is not None and command.bind and body.result == "applied" and command.group in self.model.groups:
-            members = frozenset(self.model.members.get(command.group, ()))
-            self.members_at_first.setdefault(self.model.groups[command.group].group.uid, members)
 
     def _crowded(self, member: Member, base: int) -> Iterator[str]:
         """Yield what a decision should not have given to a pod: the binder would refuse it, and hide that.

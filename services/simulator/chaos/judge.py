@@ -67,6 +67,7 @@ class Judge:
         self.complete: set[str] = set()
         self._minimum: dict[str, int] = {}
         self._when_first_bound: dict[str, set[str]] = {}
+        self._known_at_first: dict[str, set[str]] = {}
         self.ever_bound: dict[str, set[str]] = defaultdict(set)
 
     def look(self) -> None:
@@ -273,6 +274,8 @@ class Judge:
             bound = {seen.pod.uid for seen in members.get(f"{meta['namespace']}/{meta['name']}", ()) if seen.pod.node}
             self.ever_bound[uid] |= bound
             if bound:
+                known = [self.world.known_at_binding.get(pod, frozenset()) for pod in bound]
+                self._known_at_first.setdefault(uid, set().union(*known))
                 there = {seen.pod.uid for seen in members[f"{meta['namespace']}/{meta['name']}"]}
                 if self._when_first_bound.setdefault(uid, there) - there:
                     self.complete.add(uid)  # who lost a member after its first Binding may do without it (F-9)
@@ -282,16 +285,15 @@ class Judge:
     def torn_gangs(self) -> Iterable[str]:
         """Yield the gangs that are bound below minMember and never were complete; to be asked at rest.
 
-        A member that was gone before the first Binding, without anybody having told of it by then, counts as lost
-        later: of the others' Bindings nobody is to blame.
+        A member that was gone before the first Binding, without anybody having told the binder of it when it asked for
+        that, counts as lost later: of the others' Bindings nobody is to blame.
         """
-        known = self.world.inspector.state.members_at_first
         for item in self.world.store.items(POD_GROUP):
             group = parse_group(item)
             there = [seen.pod for seen in self._seen.values() if seen.pod.group_key == group.key]
             bound = [pod for pod in there if pod.node]
             free = [pod for pod in there if not pod.node and resources.is_best_effort(pod.request)]
-            if known.get(group.uid, frozenset()) - {pod.uid for pod in there}:
+            if self._known_at_first.get(group.uid, set()) - {pod.uid for pod in there}:
                 continue  # it lost members (F-9)
             if (
                 not all(pod.finished for pod in bound)
