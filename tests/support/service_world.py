@@ -11,9 +11,10 @@ from adapters.cluster.port import ApiError, ApiUnknown, Page, WatchStream
 from adapters.log.follower import Follower
 from adapters.log.memory import MemoryLog
 from adapters.log.port import LogError
+from events import names
 from events.canonical import Json
 from events.codec import Message, from_message
-from events.kinds import EVENT, OBSERVED_KINDS, POD_GROUP, Kind, kind_of
+from events.kinds import CONFIG_MAP, EVENT, OBSERVED_KINDS, POD_GROUP, Kind, kind_of
 from events.records import Body, Record
 from scheduling.state.fold import Fold
 from services.binder.binder import Binder
@@ -28,6 +29,9 @@ from services.watcher.watcher import Watcher
 
 START_MS = 1_767_225_600_000
 ANNOTATION = "scheduling.k8s.io/group-name"
+#: What a node registers, and a pod that takes a share of it.
+CARD = "GPU-1,10,8192,NVIDIA-Tesla T4,true,hami-core:"
+LIMITS = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}
 
 
 class FaultyLog(MemoryLog):
@@ -219,6 +223,12 @@ class World:
                 },
             }
         )
+
+    def configure(self, text: str) -> Json:
+        """Set the scheduler's configuration."""
+        namespace, name, key = names.SCHEDULER_CONFIG
+        meta = {"namespace": namespace, "name": name}
+        return self.put({"apiVersion": "v1", "kind": CONFIG_MAP.name, "metadata": meta, "data": {key: text}})
 
     def single(self, name: str, **fields: Any) -> Json:
         """A pod with a PodGroup of its own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.service_world import World, refused, unknown
+from support.service_world import CARD, LIMITS, World, refused, unknown
 
 from adapters.clock import ManualClock
 from events import names
@@ -13,8 +13,6 @@ from scheduling.state.model import Command
 from services.binder.binding import binding
 from services.binder.evictions import Evictions
 
-CARD = "GPU-1,10,8192,NVIDIA-Tesla T4,true,hami-core:"
-LIMITS = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}
 COPIED = {
     names.VGPU_NODE: "n1",
     names.DEVICES_TO_ALLOCATE: "GPU-1,NVIDIA,1000,0:",

@@ -30,11 +30,6 @@ def events(world: World, kind: str, name: str = "") -> list[Row]:
     return sorted(row for row in rows if not name or row[0] == name)
 
 
-def settings() -> Json:
-    about = {"namespace": "volcano-system", "name": "volcano-scheduler-configmap"}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {"volcano-scheduler.conf": CONFIG}}
-
-
 def urgent(name: str) -> Json:
     return {
         "apiVersion": POD_GROUP.api_version,
@@ -75,7 +70,7 @@ async def test_a_group_that_is_not_ready_tells_how_many_wait() -> None:
 async def test_a_pod_that_makes_room_and_its_group() -> None:
     """scheduling/E-3, E-4: the pod is told in words, the group by the bare reason"""
     world = World()
-    world.put(settings())
+    world.configure(CONFIG)
     world.put({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9})
     world.node("n1", cpu="2")
     world.group("low")

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.service_world import START_MS, World, refused, unknown
+from support.service_world import CARD, LIMITS, START_MS, World, refused, unknown
 
-from events.kinds import CONFIG_MAP, NODE, POD
+from events.kinds import NODE, POD
 from events.records import Observed, Outcome
 
-CARD = "GPU-1,10,8192,NVIDIA-Tesla T4,true,hami-core:"
-LIMITS = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}
 CONFIG = """
 actions: "enqueue, allocate, backfill"
 tiers:
@@ -31,14 +29,7 @@ tiers:
 
 def locking_world(mode: str = "VGPUEnable", lock: str | None = None, key: str = "hamivgpu", **node: Any) -> World:
     world = World()
-    world.put(
-        {
-            "apiVersion": "v1",
-            "kind": CONFIG_MAP.name,
-            "metadata": {"namespace": "volcano-system", "name": "volcano-scheduler-configmap"},
-            "data": {"volcano-scheduler.conf": CONFIG.format(mode=mode)},
-        }
-    )
+    world.configure(CONFIG.format(mode=mode))
     notes = {} if lock is None else {key: lock}
     world.node("n1", register=CARD, annotations=notes, **node)
     return world

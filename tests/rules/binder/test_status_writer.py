@@ -278,14 +278,7 @@ async def test_who_leads_again_takes_nothing_that_it_wrote_before_for_written_pg
 async def test_a_refusal_of_the_configuration_is_told_on_its_configmap_cfg6() -> None:
     world = World()
     world.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}})
-    world.put(
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"namespace": "volcano-system", "name": "volcano-scheduler-configmap"},
-            "data": {"volcano-scheduler.conf": "actions: 'nonsense'\ntiers:\n- plugins:\n  - name: gang\n"},
-        }
-    )
+    world.configure("actions: 'nonsense'\ntiers:\n- plugins:\n  - name: gang\n")
     await world.settle()
     assert any("nonsense" in message for message in world.events("ConfigRefused"))
 
