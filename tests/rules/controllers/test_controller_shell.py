@@ -193,8 +193,8 @@ def test_what_is_counted() -> None:
     assert registry.get_sample_value("volcano_job_completed_phase_count", labels) is None
 
 
-def test_what_comes_back_with_its_owner_stays_though_the_owners_end_was_seen() -> None:
-    """The API server is restored to an older state, and PodGroups are listed before pods."""
+def restored_pod() -> tuple[ControlRoom, Flaky, str]:
+    """A pod and its PodGroup went, and a restore brings both back; pods can be made to be listed later than those."""
     room = ControlRoom()
     flaky = Flaky(room, "list", ApiUnknown("later"), 0)
     room.manager = ControllerManager(flaky, room.clock, grace_s=0)
@@ -206,6 +206,12 @@ def test_what_comes_back_with_its_owner_stays_though_the_owners_end_was_seen() -
     room.settle()
     assert room.names(POD_GROUP) == []
     room.cluster.api.restore(saved)
+    return room, flaky, group
+
+
+def test_what_comes_back_with_its_owner_stays_though_the_owners_end_was_seen() -> None:
+    """The API server is restored to an older state, and PodGroups are listed before pods."""
+    room, flaky, group = restored_pod()
     flaky.left = 3
     room.settle()
     assert flaky.left == 0, "pods could not be listed at first"
@@ -214,16 +220,7 @@ def test_what_comes_back_with_its_owner_stays_though_the_owners_end_was_seen() -
 
 def test_what_came_back_goes_with_its_owner_though_nobody_heard_that_it_was_back() -> None:
     """The pod that a restore brought back goes again before pods are listed: no list and no watch ever tells of it."""
-    room = ControlRoom()
-    flaky = Flaky(room, "list", ApiUnknown("later"), 0)
-    room.manager = ControllerManager(flaky, room.clock, grace_s=0)
-    room.apply(pod("p"))
-    room.settle()
-    (group,) = room.names(POD_GROUP)
-    saved = room.cluster.store.backup()
-    room.delete(POD, "p")
-    room.settle()
-    room.cluster.api.restore(saved)
+    room, flaky, group = restored_pod()
     flaky.left = 1_000
     room.settle()
     assert room.names(POD_GROUP) == [group], "its pod is there"

@@ -165,13 +165,18 @@ async def test_it_is_said_how_far_checkpoints_vouch(tmp_path: Path) -> None:
     assert (report.vouched_to, report.vouched_ms, report.end) == (good.position, good.time_ms, good.position + 1)
 
 
-async def test_what_was_changed_lies_between_the_last_that_agrees_and_the_first_that_does_not(tmp_path: Path) -> None:
-    story = await told()
-    places = []
+async def vouched_for_thrice(folder: Path) -> tuple[Story, list[int]]:
+    """Return a story with three checkpoints, each followed by one more node, and where they stand."""
+    story, places = await told(), []
     for number in range(3):
-        places.append(writer_for(story, tmp_path).write().position)
+        places.append(writer_for(story, folder).write().position)
         await story.node(f"m{number}")
         await story.follower.catch_up()
+    return story, places
+
+
+async def test_what_was_changed_lies_between_the_last_that_agrees_and_the_first_that_does_not(tmp_path: Path) -> None:
+    story, places = await vouched_for_thrice(tmp_path)
     everything = await messages(story)
     changed = Message(everything[places[1]].headers, everything[places[1]].value.replace(b'"m1"', b'"m7"'))
     forged = MemoryLog()
@@ -181,12 +186,7 @@ async def test_what_was_changed_lies_between_the_last_that_agrees_and_the_first_
 
 
 async def test_of_a_log_without_its_front_the_chain_is_compared_from_a_checkpoint_on(tmp_path: Path) -> None:
-    story = await told()
-    places = []
-    for number in range(3):
-        places.append(writer_for(story, tmp_path).write().position)
-        await story.node(f"m{number}")
-        await story.follower.catch_up()
+    story, places = await vouched_for_thrice(tmp_path)
     assert isinstance(story.log, MemoryLog)
     story.log.truncate(story.follower.position - places[0] - 1)
     report = await verify(story.log, proof(tmp_path))
