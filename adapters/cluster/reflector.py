@@ -123,7 +123,7 @@ class Reflector:
         self._stream: WatchStream | None = None
         self._inbox: list[WatchEvent] = []
         self._ended = False
-        self._fetching = False
+        self._fetched: WatchStream | None = None
         self._broken = 0
         self._refusals = 0
         self._expired = 0
@@ -132,7 +132,7 @@ class Reflector:
         self.failure = ""
 
     def relist(self) -> None:
-        """Make the next poll begin with a complete list."""
+        """Make the next poll begin with a complete list, also while ``fetch`` waits."""
         self._version = ""
 
     async def close(self) -> None:
@@ -141,7 +141,7 @@ class Reflector:
 
     async def poll(self, wait: bool = False) -> list[Delta]:
         """Return what is new, in order; empty if nothing is, or while it backs off."""
-        if self._backoff.remaining_ms or self._fetching:
+        if self._backoff.remaining_ms or (self._fetched and self._version):
             return []
         found: list[Delta] = []
         for _ in range(_ROUNDS_MAX):
@@ -152,15 +152,18 @@ class Reflector:
 
     async def fetch(self) -> None:
         """Wait until the open watch has something for the next poll; at once if there is no open watch."""
-        if self._stream is None or self._inbox or self._ended or self._fetching:
+        stream = self._stream
+        if stream is None or self._inbox or self._ended or self._fetched:
             return
-        self._fetching = True
+        self._fetched = stream
         try:
-            events = await self._stream.next(True)
+            events = await stream.next(True)
         finally:
-            self._fetching = False
-        self._ended = events is None
-        self._inbox += events or ()
+            if self._fetched is stream:
+                self._fetched = None
+        if stream is self._stream:  # else the kind was listed meanwhile, and another watch follows that list
+            self._ended = events is None
+            self._inbox += events or ()
 
     @property
     def idle_ms(self) -> int:
@@ -293,7 +296,7 @@ class Reflector:
         self._backoff.failed()
 
     async def _drop_stream(self) -> None:
-        stream, self._stream = self._stream, None
+        stream, self._stream, self._fetched = self._stream, None, None
         self._inbox, self._ended = [], False
         if stream is not None:
             await stream.close()

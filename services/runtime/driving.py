@@ -79,20 +79,20 @@ class WatchNews:
 
     def __init__(self, reflectors: Callable[[], Sequence[Reflector]]) -> None:
         self._reflectors = reflectors
-        self._fetching: dict[int, asyncio.Task[None]] = {}
+        self._fetching: dict[Reflector, asyncio.Task[None]] = {}
 
     async def __call__(self, timeout_s: float) -> None:
+        # What ended since is no news any more; of one that backs off it would be news again and again.
+        self._fetching = {reflector: task for reflector, task in self._fetching.items() if not task.done()}
         idle = [reflector.idle_ms / 1000 for reflector in self._reflectors() if reflector.idle_ms]
         for reflector in self._reflectors():
-            task = self._fetching.get(id(reflector))
-            if not reflector.idle_ms and (task is None or task.done()):
-                self._fetching[id(reflector)] = asyncio.create_task(reflector.fetch())
-        if not self._fetching:
-            await asyncio.sleep(min([timeout_s, *idle]))
-            return
-        await asyncio.wait(
-            self._fetching.values(), timeout=min([timeout_s, *idle]), return_when=asyncio.FIRST_COMPLETED
-        )
+            if not reflector.idle_ms and reflector not in self._fetching:
+                self._fetching[reflector] = asyncio.create_task(reflector.fetch())
+        timeout_s = min([timeout_s, *idle])
+        if self._fetching:
+            await asyncio.wait(self._fetching.values(), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        else:
+            await asyncio.sleep(timeout_s)
 
     async def close(self) -> None:
         """Stop waiting."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from adapters.cluster.port import ApiError, ApiUnknown, Page, WatchEvent
 from adapters.cluster.reflector import WATCH_S, Backoff, Bookmark, Gone, Listed, ListEnd, Reflector, Upsert
 from events.canonical import Json
 from events.kinds import NODE, Kind
+from services.runtime.driving import WatchNews
 
 
 def node(name: str, version: str = "1") -> Json:
@@ -208,6 +210,62 @@ async def test_relist_begins_with_a_list() -> None:
     await made.poll()
     made.relist()
     assert await made.poll() == [Listed([]), ListEnd("8")]
+
+
+class Quiet:
+    """A watch on which nothing happens until it is closed."""
+
+    def __init__(self) -> None:
+        self.closed = asyncio.Event()
+
+    async def next(self, wait: bool) -> Sequence[WatchEvent] | None:
+        if wait:
+            await self.closed.wait()
+        return None if self.closed.is_set() else []
+
+    async def close(self) -> None:
+        self.closed.set()
+
+
+async def test_relist_waits_for_no_event_of_a_quiet_kind() -> None:
+    """scheduling/F-11a, F-4: a new term, or a Binding that nobody confirms, asks for a list now, not at the next event.
+
+    And the end of the old watch, which comes late, is not taken for that of the new one.
+    """
+    made, script, _ = reflector([Page([], "7", ""), Page([], "8", "")], [])
+    streams = [Quiet(), Quiet()]
+    script.watch = lambda *_, **__: asyncio.sleep(0, streams[len(script.lists) == 0])  # type: ignore[method-assign]
+    await made.poll()
+    waiting = asyncio.create_task(made.fetch())
+    await asyncio.sleep(0)
+    assert await made.poll() == [], "somebody waits for the watch"
+    made.relist()
+    assert await made.poll() == [Listed([]), ListEnd("8")]
+    assert streams[0].closed.is_set()
+    await waiting
+    assert await made.poll() == []
+    assert not streams[1].closed.is_set()
+
+
+async def test_a_kind_that_backs_off_is_no_news() -> None:
+    """A service that waits for several kinds is not woken again and again for one that the server does not have."""
+    absent, _, clock = reflector([ApiError(404, "NotFound", "no such kind")] * 9, [], jitter=True)
+    quiet, script, _ = reflector([Page([], "7", "")], [])
+    stream = Quiet()
+    script.watch = lambda *_, **__: asyncio.sleep(0, stream)  # type: ignore[method-assign]
+    news = WatchNews(lambda: [absent, quiet])
+    await quiet.poll()
+    await news(60)  # nothing is open for the absent kind yet, so it is to be polled
+    while absent.idle_ms < 30_000:
+        clock.time_ms += absent.idle_ms
+        assert await absent.poll() == []
+    waiting = asyncio.create_task(news(60))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    await stream.close()
+    await waiting
+    await news.close()
 
 
 def test_back_off_is_capped() -> None:
