@@ -5,7 +5,8 @@ It does not bring its typed models (they drop fields they do not know) nor its w
 that has just been refused): objects stay plain JSON and the watch's lines are split here.
 
 What came back is one of three things: an object; ``ApiError``, a final answer that says no; ``ApiUnknown``, no final
-answer (a time-out, a broken connection, any 5xx), after which the request may or may not have had its effect.
+answer (a time-out, a broken connection, any 5xx, something that no API server says), after which the request may or may
+not have had its effect.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import yaml
 from kubernetes_asyncio import config as kube_config
 from kubernetes_asyncio.client.configuration import Configuration
 from kubernetes_asyncio.client.rest import RESTClientObject
@@ -35,6 +37,8 @@ LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 READ_BYTES: Final = 2 * 1024 * 1024
 
 Configure = Callable[[], Awaitable[Configuration]]
+#: What the library raises for a kubeconfig, an exec plug-in, a token's or a certificate's file that cannot be used.
+_UNUSABLE: Final = (ConfigException, OSError, ValueError, RuntimeError, yaml.YAMLError, aiohttp.ClientError)
 
 
 def server_configuration(url: str, token: str = "") -> Configure:
@@ -90,20 +94,16 @@ def _configuration(host: str = "") -> Configuration:
 class KubernetesApi:
     """The port ``ClusterApi`` over HTTP. Open with ``connect``; refused credentials are read anew once per request."""
 
-    def __init__(self, configure: Configure, configuration: Configuration) -> None:
+    def __init__(self, configure: Configure, configuration: Configuration, rest: Any) -> None:
         self._configure = configure
-        self._configuration = configuration
-        self._rest = _rest(configuration)
+        self._configuration, self._rest = configuration, rest
         self._retired: Any = None
         self._reconnecting = asyncio.Lock()
 
     @classmethod
     async def connect(cls, configure: Configure) -> KubernetesApi:
         """Read the configuration and open a session; nothing is sent yet. Raises ApiUnknown for a useless one."""
-        try:
-            return cls(configure, await configure())
-        except ConfigException as error:
-            raise ApiUnknown(f"kubernetes: {error}") from error
+        return cls(configure, *await _opened(configure))
 
     async def close(self) -> None:
         """Close the session and its connections."""
@@ -123,13 +123,16 @@ class KubernetesApi:
     ) -> Page:
         """Return one page of the kind's objects; ``apiVersion`` and ``kind`` of the items are filled in."""
         asked = {"limit": str(limit), "continue": token, "labelSelector": selector, "fieldSelector": fields}
-        found = await self._ask("GET", kind.path(namespace), {key: value for key, value in asked.items() if value})
-        meta = mapping(found.get("metadata"))
-        items = [item for item in found.get("items") or [] if isinstance(item, dict)]
+        path = kind.path(namespace)
+        found = await self._ask("GET", path, {key: value for key, value in asked.items() if value})
+        meta, items = mapping(found.get("metadata")), found.get("items", [])
+        items = [] if items is None else items
+        if not meta.get("resourceVersion") or not isinstance(items, list) or not all(map(_is_item, items)):
+            raise ApiUnknown(f"GET {path}: the answer is no {kind.name}List")  # taken for one, all would seem deleted
         for item in items:
             item.setdefault("apiVersion", kind.api_version)
             item.setdefault("kind", kind.name)
-        return Page(items, str(meta.get("resourceVersion") or ""), str(meta.get("continue") or ""))
+        return Page(items, str(meta["resourceVersion"]), str(meta.get("continue") or ""))
 
     async def watch(self, kind: Kind, version: str, *, timeout_s: int = 300) -> HttpWatch:
         """Open a watch from a version on, with bookmarks. Raises ApiError 410 if the version is too old."""
@@ -150,21 +153,21 @@ class KubernetesApi:
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Json:
         """Return one object. Raises ApiError 404 if it is not there."""
-        return await self._ask("GET", kind.path(namespace, name))
+        return await self._ask_item("GET", kind.path(namespace, name))
 
     async def create(self, kind: Kind, item: Json) -> Json:
         """Create an object and return it as the server made it."""
-        return await self._ask("POST", kind.path(_namespace(item)), body=item)
+        return await self._ask_item("POST", kind.path(_namespace(item)), item)
 
     async def update(self, kind: Kind, item: Json, subresource: str = "") -> Json:
         """Replace an object; its resourceVersion, if it has one, is a precondition."""
         path = kind.path(_namespace(item), str(mapping(item.get("metadata")).get("name") or ""), subresource)
-        return await self._ask("PUT", path, body=item)
+        return await self._ask_item("PUT", path, item)
 
     async def patch(self, kind: Kind, namespace: str, name: str, merge: Json, subresource: str = "") -> Json:
         """Apply a JSON merge patch; ``metadata.resourceVersion`` and ``uid`` in it are preconditions."""
         path = kind.path(namespace, name, subresource)
-        return await self._ask("PATCH", path, body=merge, content_type="application/merge-patch+json")
+        return await self._ask_item("PATCH", path, merge, "application/merge-patch+json")
 
     async def delete(
         self,
@@ -189,6 +192,14 @@ class KubernetesApi:
     async def bind(self, namespace: str, name: str, binding: Json) -> None:
         """Create the pod's Binding: node and annotations, or nothing (devices/A-6)."""
         await self._ask("POST", POD.path(namespace, name, "binding"), body=binding)
+
+    async def _ask_item(
+        self, method: str, path: str, body: Json | None = None, content_type: str = "application/json"
+    ) -> Json:
+        found = await self._ask(method, path, body=body, content_type=content_type)
+        if not _is_item(found):
+            raise ApiUnknown(f"{method} {path}: the answer is no object of the API")
+        return found
 
     async def _ask(
         self,
@@ -248,7 +259,11 @@ class KubernetesApi:
 
     async def _credentials(self) -> dict[str, str]:
         settings: Any = self._configuration.auth_settings
-        return {part["key"]: part["value"] for part in (await settings()).values() if part["value"]}
+        try:
+            parts = await settings()
+        except _UNUSABLE as error:
+            raise ApiUnknown(f"kubernetes: {error}") from error
+        return {part["key"]: part["value"] for part in parts.values() if part["value"]}
 
     async def _reconnect(self, refused: Any) -> None:
         """Read the credentials anew: an exec plug-in's or a file's token has run out, for many requests at once.
@@ -258,10 +273,19 @@ class KubernetesApi:
         async with self._reconnecting:
             if self._rest is not refused:
                 return
-            self._configuration = await self._configure()
-            if self._retired is not None:
-                await self._retired.close()
-            self._retired, self._rest = refused, _rest(self._configuration)
+            self._configuration, self._rest = await _opened(self._configure)
+            old, self._retired = self._retired, refused
+            if old is not None:
+                await old.close()
+
+
+async def _opened(configure: Configure) -> tuple[Configuration, Any]:
+    """Read the configuration and open a session with it. Raises ApiUnknown if anything of it cannot be used."""
+    try:
+        configuration = await configure()
+        return configuration, _rest(configuration)
+    except _UNUSABLE as error:
+        raise ApiUnknown(f"kubernetes: {error}") from error
 
 
 def _rest(configuration: Configuration) -> Any:
@@ -283,6 +307,10 @@ def _proxy(url: str) -> str | None:
     if not parts.hostname or proxy_bypass(parts.hostname):
         return None
     return getproxies().get(parts.scheme)
+
+
+def _is_item(found: object) -> bool:
+    return isinstance(found, dict) and isinstance(found.get("metadata"), dict)
 
 
 def _namespace(item: Json) -> str:

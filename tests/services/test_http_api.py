@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+import yaml
 from aiohttp import web
+from kubernetes_asyncio.config import ConfigException
 
 from adapters.clock import ManualClock
 from adapters.cluster.http import KubernetesApi, kubeconfig_configuration, server_configuration
@@ -147,6 +149,123 @@ async def test_a_connection_that_breaks_and_text_that_is_no_json_are_no_answers(
     with pytest.raises(ApiUnknown):
         await nowhere.get(NODE, "", "n")
     await nowhere.close()
+
+
+LIST = {"kind": "NodeList", "metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "n"}}]}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        [],
+        None,
+        "no list",
+        {**LIST, "metadata": {}},
+        {**LIST, "metadata": {"resourceVersion": ""}},
+        {**LIST, "items": {}},
+        {**LIST, "items": "n"},
+        {**LIST, "items": [LIST["items"][0], "n"]},
+        {**LIST, "items": [{"name": "n"}]},
+    ],
+)
+async def test_what_is_no_list_is_no_answer(answer: Any) -> None:
+    """scheduling/F-11a: a proxy that says something else must not make everything seem deleted."""
+
+    async def say(_: web.Request) -> web.StreamResponse:
+        return web.json_response(answer)
+
+    api, runner, _ = await stub(say)
+    with pytest.raises(ApiUnknown, match="/api/v1/nodes: the answer is no NodeList"):
+        await api.list(NODE)
+    for asked in (
+        api.get(NODE, "", "n"),
+        api.create(NODE, {"metadata": {"name": "n"}}),
+        api.update(NODE, {"metadata": {"name": "n"}}),
+        api.patch(NODE, "", "n", {}),
+    ):
+        if isinstance(answer, dict) and answer:
+            await asked
+        else:
+            with pytest.raises(ApiUnknown, match=r"/api/v1/nodes.*: the answer is no object of the API"):
+                await asked
+    await api.close()
+    await runner.cleanup()
+
+
+async def test_a_list_of_none_may_say_null() -> None:
+    async def say(_: web.Request) -> web.StreamResponse:
+        return web.json_response({**LIST, "items": None})
+
+    api, runner, _ = await stub(say)
+    assert (await api.list(NODE)).items == []
+    await api.close()
+    await runner.cleanup()
+
+
+async def test_a_quiet_watch_that_is_closed_wakes_who_waits_for_it(embedded: tuple[KubernetesApi, Store]) -> None:
+    api, _ = embedded
+    watch = await api.watch(QUEUE, (await api.list(QUEUE)).version)
+    waiting = asyncio.create_task(watch.next(wait=True))
+    await asyncio.sleep(0)
+    await watch.close()
+    assert await waiting is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConfigException("Token file exists but empty."),
+        FileNotFoundError("no such plug-in"),
+        ValueError("oidc: missing configuration"),
+        RuntimeError("Unable to read stdout"),
+        yaml.YAMLError("half a file"),
+    ],
+)
+async def test_credentials_that_cannot_be_read_anew_are_no_answer(error: Exception) -> None:
+    """The service goes on trying, as with a server that is away; it does not end."""
+
+    async def judge(request: web.Request) -> web.StreamResponse:
+        good = request.headers.get("Authorization") == "Bearer new"
+        return web.json_response({"metadata": {"name": "n"}}, status=200 if good else 401)
+
+    api, runner, _ = await stub(judge)
+    configure = api._configure
+    broken = [error, error]
+
+    async def at_last() -> Any:
+        if broken:
+            raise broken.pop()
+        return await configure()
+
+    api._configure = at_last
+    for _ in range(2):
+        with pytest.raises(ApiUnknown, match=f"kubernetes: {error}"):
+            await api.get(NODE, "", "n")
+    assert (await api.get(NODE, "", "n"))["metadata"]["name"] == "n"
+    await api.close()
+    broken.append(error)
+    with pytest.raises(ApiUnknown, match=f"kubernetes: {error}"):
+        await KubernetesApi.connect(at_last)
+    await runner.cleanup()
+
+
+async def test_a_token_whose_file_is_empty_is_no_answer() -> None:
+    """The library reads a service account's token anew before a request, which may be while it is being replaced."""
+
+    async def fine(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"metadata": {"name": "n"}})
+
+    api, runner, _ = await stub(fine)
+
+    async def refresh(_: Any) -> None:
+        raise ConfigException("Token file exists but empty.")
+
+    api._configuration.refresh_api_key_hook = refresh
+    with pytest.raises(ApiUnknown, match="kubernetes: Token file exists but empty"):
+        await api.get(NODE, "", "n")
+    await api.close()
+    await runner.cleanup()
 
 
 async def test_refused_credentials_are_read_anew_once() -> None:
