@@ -35,7 +35,7 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 
 from adapters.log.kafka_reasons import reason
 from adapters.log.kafka_topic import BATCH_BYTES_MAX, TROUBLE, KafkaSettings, ensure_topic
-from adapters.log.port import LogError, OutOfRange, check_sizes
+from adapters.log.port import LogError, OutOfRange, TooLarge, check_sizes
 from events.codec import Message
 
 _STUCK_AFTER_S: Final = 10.0
@@ -87,7 +87,7 @@ class KafkaLog:
                     answer = await producer.send_batch(batch, self._settings.topic, partition=_PARTITION)
                 position = int((await answer).offset)
         except (MessageSizeTooLargeError, RecordTooLargeError) as error:
-            raise LogError(f"refused as too large: {error}", known_lost=True) from error
+            raise TooLarge(f"refused as too large: {error}") from error
         except TopicAuthorizationFailedError as error:
             self._discard(producer)
             text = f"topic {self._settings.topic}: the user lacks the right to write"
@@ -106,8 +106,7 @@ class KafkaLog:
             except UnicodeEncodeError as error:
                 raise LogError(f"a header's name is no text: {error}", known_lost=True) from error
             if added is None:
-                text = f"{len(messages)} messages do not fit one batch of {BATCH_BYTES_MAX} bytes"
-                raise LogError(text, known_lost=True)
+                raise TooLarge(f"{len(messages)} messages do not fit one batch of {BATCH_BYTES_MAX} bytes")
         batch.close()
         return batch
 

@@ -27,6 +27,13 @@ class Damaged(LogError):
     """What the home holds is not what was written: a hole, or a message that cannot be one."""
 
 
+class TooLarge(LogError):
+    """More was appended at once than the home takes, and nothing of it is on the log; in parts it may be taken."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, known_lost=True)
+
+
 def check_sizes(messages: Sequence[Message]) -> None:
     """Refuse what no home takes: a message above the limit. Raises LogError, nothing being on the log."""
     for message in messages:
@@ -41,7 +48,7 @@ class Log(Protocol):
         """Append messages in order and return the position of the first.
 
         They are durable when this returns. Raises LogError, after which nothing is known about them unless
-        ``known_lost`` says so.
+        ``known_lost`` says so; TooLarge for more at once than the home takes.
         """
         ...
 

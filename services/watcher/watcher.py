@@ -28,7 +28,7 @@ from adapters.clock import Clock, Waiting
 from adapters.cluster.port import ClusterApi
 from adapters.cluster.reflector import Delta, ListEnd, Reflector
 from adapters.log.follower import Follower
-from adapters.log.port import Log, LogError
+from adapters.log.port import Log, LogError, TooLarge
 from adapters.log.writer import TermWriter
 from events import records
 from events.canonical import Json
@@ -208,11 +208,20 @@ class Watcher:
 
     async def _append(self, bodies: list[Addressed]) -> None:
         for start in range(0, len(bodies), APPEND_MAX):
-            part = bodies[start : start + APPEND_MAX]
-            try:
-                await self._writer.append(part)
-            except NotWritable:
-                await self._append_singly(part)
+            await self._append_part(bodies[start : start + APPEND_MAX])
+
+    async def _append_part(self, bodies: list[Addressed]) -> None:
+        """Append together what the log takes at once: objects may be large, and a list brings many."""
+        try:
+            await self._writer.append(bodies)
+        except NotWritable:
+            await self._append_singly(bodies)
+        except TooLarge:
+            if len(bodies) == 1:
+                raise
+            middle = len(bodies) // 2
+            await self._append_part(bodies[:middle])
+            await self._append_part(bodies[middle:])
 
     async def _append_singly(self, bodies: list[Addressed]) -> None:
         """One of these may not be on a log: it is recorded as its bare identity, and the others as they are."""

@@ -10,8 +10,8 @@ import pytest
 from support.service_world import World, refused, unknown
 
 from adapters.cluster import reflector
-from adapters.log.port import LogError
-from events.codec import Message
+from adapters.log.port import LogError, TooLarge
+from events.codec import Message, size_of
 from events.kinds import CONFIG_MAP, NODE, POD
 from events.projection import DEFAULT_SCOPE
 from events.records import Deleted, Genesis, ListChunk, ListEnd, Observed, Opened, Outcome, Record
@@ -246,6 +246,26 @@ async def test_a_failed_append_loses_nothing(fault: str) -> None:
     assert node is not None
     assert node.allocatable is not None
     assert node.allocatable["cpu"] == "16"
+
+
+async def test_a_list_of_more_than_a_log_takes_at_once_is_appended_in_parts() -> None:
+    """What Kafka takes in one append is bounded in bytes, and everybody who makes pods says how large they are."""
+    world = World()
+    for number in range(9):
+        world.pod(f"p{number}", metadata={"labels": {"large": "x" * 1_000}})
+    appended, append = [], world.log.append
+
+    async def narrow(messages: Sequence[Message]) -> int:
+        if sum(map(size_of, messages)) > 5_000:
+            raise TooLarge("more than this log takes at once")
+        appended.append(len(messages))
+        return await append(messages)
+
+    world.log.append = narrow  # type: ignore[method-assign]  # as a broker with a small limit
+    await world.watcher.step()
+    assert len((await world.fold()).model.pods) == 9
+    assert (await world.fold()).ready
+    assert len(appended) > 2, "in parts"
 
 
 async def test_a_list_that_fails_is_taken_again_and_until_then_nothing_is_whole() -> None:
