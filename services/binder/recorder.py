@@ -75,11 +75,16 @@ class Recorder:
         while self._queue and self._due(self._queue[0]):
             part = [self._queue.popleft() for _ in range(min(self._parallel, len(self._queue)))]
             answers = await self._all(part)
-            self._queue.extendleft(event for event, done in reversed(list(zip(part, answers, strict=True))) if not done)
+            self._put_back([event for event, done in zip(part, answers, strict=True) if not done])
             sent |= any(answers)
             if not all(answers):
                 break
         return sent
+
+    def _put_back(self, events: list[_Pending]) -> None:
+        """Put the oldest events back in front; what came meanwhile may have left no room for all of them."""
+        room = QUEUE_MAX - len(self._queue)
+        self._queue.extendleft(reversed(events[max(len(events) - room, 0) :]))
 
     def _due(self, oldest: _Pending) -> bool:
         # A time ahead is one of before the clock was set back.

@@ -342,6 +342,28 @@ async def test_events_without_an_answer_are_sent_later_and_refused_ones_are_drop
     assert not await recorder.flush()
 
 
+async def test_a_full_queue_drops_its_oldest_events_also_while_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.binder.recorder.QUEUE_MAX", 3)
+    world = World()
+    recorder = Recorder(world.api, world.clock, parallel=2)
+    subject = Subject(POD, "team-a", "one", "u-1")
+
+    async def unanswered(*_: Any) -> Json:
+        if len(recorder._queue) < 2:
+            recorder.emit(subject, "Normal", "Scheduled", f"came meanwhile {len(recorder._queue)}")
+        raise unknown()
+
+    for text in ("oldest", "older"):
+        recorder.emit(subject, "Normal", "Scheduled", text)
+    create = world.api.create
+    world.api.create = unanswered  # type: ignore[method-assign]  # the API server is away
+    assert not await recorder.flush()
+    world.api.create = create  # type: ignore[method-assign]
+    assert await recorder.flush()
+    texts = [item["message"] for item in world.store.items(EVENT)]
+    assert sorted(texts) == ["came meanwhile 0", "came meanwhile 1", "older"]
+
+
 def test_event_texts_are_bounded() -> None:
     assert shorten("x" * 2000) == "x" * (MESSAGE_MAX - 3) + "..."
     assert len(shorten("ü" * 2000).encode()) <= MESSAGE_MAX
