@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import Engine, delete, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from adapters.database.engine import DatabaseError
+from adapters.database.engine import DatabaseError, plainly
 from adapters.database.tables import Snapshot
 
 
@@ -49,7 +49,7 @@ class Snapshots:
                 ).all()
                 connection.execute(delete(Snapshot).where(mine, self._table.c.position < newest[-1]))
         except SQLAlchemyError as error:
-            raise DatabaseError(f"snapshot of {self._cluster} at {snapshot.position}: {error}") from error
+            raise DatabaseError(f"snapshot of {self._cluster} at {snapshot.position}: {plainly(error)}") from error
 
     def newest(self, format_name: str, up_to: int | None = None) -> Saved | None:
         """Return the newest snapshot in a format at or before a position; None if there is none."""
@@ -61,5 +61,5 @@ class Snapshots:
             with self._engine.connect() as connection:
                 found = connection.execute(query.order_by(self._table.c.position.desc()).limit(1)).first()
         except SQLAlchemyError as error:
-            raise DatabaseError(f"snapshots of {self._cluster}: {error}") from error
+            raise DatabaseError(f"snapshots of {self._cluster}: {plainly(error)}") from error
         return Saved(**found._mapping) if found else None
