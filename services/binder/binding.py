@@ -77,7 +77,7 @@ class Bindings:
             view = model.nodes.get(command.bind.node) if command.bind else None
             if view is not None and view.node is not None:
                 self._cordoned.setdefault(key, view.node.unschedulable)
-        self._volumes.begin(commands, model)
+        self._volumes.begin(commands)
         self._gangs.begin(commands, model, place)
 
     def use_version(self, command: str, version: str) -> None:

@@ -60,7 +60,7 @@ class NodeLocks:
             if value is not None and self._holds(found, node, key, command):
                 self._ours[(node, key)] = command
                 return "taken", ""
-            if value is not None and self._held(node, key, value):
+            if self._held(node, key, value):
                 return "held", f"node {node} has been locked within 5 minutes"
             if await self._write(found, node, key, rfc3339(self._clock.now_ms()), command):
                 self._ours[(node, key)] = command
@@ -99,14 +99,15 @@ class NodeLocks:
         marked = _annotation(found, mark_key(key)) == f"{command} {_annotation(found, key)}"
         return marked or self.has(node, key, command)
 
-    def _held(self, node: str, key: str, value: str) -> bool:
+    def _held(self, node: str, key: str, value: str | None) -> bool:
         """Present and not older than five minutes, a time in the future included (A-19, A-20)."""
         now = self._clock.now_ms()
+        seen, first_seen = self._unreadable.pop((node, key), (None, now))
+        if value is None:
+            return False
         since = lock_time_ms(value)
         if since is None:
-            seen, since = self._unreadable.get((node, key), ("", now))
-            if seen != value:
-                since = now
+            since = first_seen if seen == value else now
             self._unreadable[node, key] = value, since
         return now - since <= LIFETIME_MS
 

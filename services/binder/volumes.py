@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from adapters.clock import Clock
-from adapters.cluster.port import ClusterApi
+from adapters.cluster.port import ApiError, ClusterApi
 from events.canonical import Json
 from events.kinds import PERSISTENT_VOLUME_CLAIM
 from events.reading import mapping
 from events.records import Member
 from scheduling.objects import Pod
-from scheduling.state.model import Command, Model
+from scheduling.state.model import Command
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 LIMIT_MS: Final = 10 * 60 * 1000
@@ -40,7 +40,7 @@ class Volumes:
         self._api, self._clock = api, clock
         self._since: dict[str, int] = {}
 
-    def begin(self, commands: Mapping[str, Command], model: Model) -> None:
+    def begin(self, commands: Mapping[str, Command]) -> None:
         """A step begins: forget what commands waited for that are no more."""
         self._since = {key: since for key, since in self._since.items() if key in commands}
 
@@ -48,7 +48,9 @@ class Volumes:
         """Choose the node for the pod's unbound claims; None if all are bound. Raises ApiError, ApiUnknown."""
         waiting: Waits | None = None
         for name in claims_of(pod):
-            claim = await self._api.get(PERSISTENT_VOLUME_CLAIM, pod.namespace, name)
+            claim = await self._claim(pod.namespace, name)
+            if claim is None:
+                return Waits(f'persistentvolumeclaim "{name}" not found', failed=True)
             if _bound(claim):
                 continue
             since = self._since.setdefault(command.id, self._clock.now_ms())
@@ -59,6 +61,15 @@ class Volumes:
             before = waiting is not None and waiting.acted
             waiting = Waits(f"persistentvolumeclaim {name} is not bound yet", acted=acted or before)
         return waiting
+
+    async def _claim(self, namespace: str, name: str) -> Json | None:
+        """Return a claim, None if it does not exist: it went after the decision, and nobody knows if it comes back."""
+        try:
+            return await self._api.get(PERSISTENT_VOLUME_CLAIM, namespace, name)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
 
     async def _choose(self, claim: Json, node: str, chosen: str | None) -> bool:
         """Set or take back the choice of a node; True if something had to be written."""

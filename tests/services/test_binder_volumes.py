@@ -47,6 +47,25 @@ async def test_a_claim_that_waits_for_its_consumer_is_told_the_node_and_waited_f
     assert world.get(POD, "one")["spec"]["nodeName"] == "n1"
 
 
+async def test_a_claim_that_went_after_the_decision_is_refused_in_the_words_of_f3() -> None:
+    """It may never come back, and the place is not held for it."""
+    world = claimed_world()
+    await world.decide()
+    claim = world.get(PERSISTENT_VOLUME_CLAIM, "data")
+    world.store.remove(PERSISTENT_VOLUME_CLAIM, "team-a", "data")
+    await world.binder.step()
+    (outcome,) = await world.bodies(Outcome)
+    assert (outcome.result, outcome.prebind) == ("refused", True)
+    assert outcome.message == 'persistentvolumeclaim "data" not found'
+    await world.settle()
+    told = 'execute preBind for pod team-a/one failed: persistentvolumeclaim "data" not found, resync the task'
+    assert told in world.events("FailedScheduling")
+    world.put({**claim, "metadata": {"namespace": "team-a", "name": "data"}, "spec": {"volumeName": "pv"}})
+    world.put({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": {}})
+    await world.settle()
+    assert world.get(POD, "one")["spec"]["nodeName"] == "n1"
+
+
 async def test_a_claim_that_is_never_bound_is_refused_in_the_words_of_f3() -> None:
     world = claimed_world()
     await world.settle()

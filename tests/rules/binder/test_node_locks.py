@@ -95,6 +95,21 @@ async def test_an_unreadable_value_is_held_for_five_minutes_since_first_seen_a20
     assert bound(world, "one")
 
 
+async def test_an_unreadable_value_that_comes_again_is_held_for_five_minutes_anew_a20() -> None:
+    world = locking_world(lock="not a time")
+    world.single("one", limits=LIMITS)
+    await world.settle()
+    assert not bound(world, "one")
+    await world.api.patch(NODE, "", "n1", {"metadata": {"annotations": {"hamivgpu": None}}})
+    await world.settle()
+    assert bound(world, "one")
+    world.clock.time_ms += 60 * 60_000
+    await world.api.patch(NODE, "", "n1", {"metadata": {"annotations": {"hamivgpu": "not a time"}}})
+    world.single("two", limits=LIMITS)
+    await world.settle()
+    assert not bound(world, "two"), "somebody took the lock just now"
+
+
 async def test_gang_members_on_one_node_bind_one_after_another_a20() -> None:
     world = locking_world()
     world.group("gang", 2)
