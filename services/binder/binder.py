@@ -111,6 +111,7 @@ class Binder:
         done = await catch_up(self.follower)
         if self.follower.state.anchored and await self._lead():
             done |= await self._carry_out(self._turns.take(self._pending(), self._group_of))
+            done |= await self._bindings.let_go(self.model)
             done |= await catch_up(self.follower)
         return (self._flushes and await self.recorder.flush()) or done
 

@@ -53,6 +53,8 @@ class Bindings:
         self._api, self._clock, self._locks, self._volumes, self._stands = api, clock, locks, volumes, stands
         self._decided: dict[str, Pod] = {}
         self._versions: dict[str, str] = {}
+        #: Commands that hold a node's lock, and have no outcome yet.
+        self._locked: dict[str, Member] = {}
         self._nodes = NodeReads(api)
         self._cordoned: dict[str, bool] = {}
         self._gangs = Gangs()
@@ -116,6 +118,7 @@ class Bindings:
             return await self._refuse(command, member, why)
         if taken == "held":
             return Answer(None, acted=False, holds_lane=True, waits_for=self._lock_text(member, why))
+        self._locked[command.id] = member
         return None
 
     async def _after(self, command: Command, member: Member, answer: Answer) -> Answer:
@@ -127,7 +130,28 @@ class Bindings:
             self._locks.forget(member.node, key, command.id)
         else:
             await self._locks.release(member.node, key, command.id)
+        self._locked.pop(command.id, None)
         return answer
+
+    async def let_go(self, model: Model) -> bool:
+        """Remove the locks of commands that wait no more, and came to nothing unseen: their pods are gone (A-20, F-5).
+
+        A pod that was seen bound has left the lock to its node agent. True if anything was done. Raises nothing.
+        """
+        done = False
+        for key in [key for key in self._locked if key not in model.commands]:
+            member = self._locked[key]
+            entry, lock = model.pods.get(member.uid), lock_key(member.allocation)
+            try:
+                if entry is not None and entry.pod.node:
+                    self._locks.forget(member.node, lock, key)
+                else:
+                    await self._locks.release(member.node, lock, key)
+            except (ApiError, ApiUnknown):
+                continue  # the next step tries again
+            del self._locked[key]
+            done = True
+        return done
 
     def _given_up(self, member: Member) -> str:
         """Say whether the place was free meanwhile: its Binding was made, seen, and undone by a restore (F-4)."""

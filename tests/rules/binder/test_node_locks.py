@@ -110,6 +110,38 @@ async def test_an_unreadable_value_that_comes_again_is_held_for_five_minutes_ane
     assert not bound(world, "two"), "somebody took the lock just now"
 
 
+async def test_the_lock_of_a_pod_that_is_deleted_under_way_is_removed_a20() -> None:
+    """scheduling/F-5: the log tells of the deletion before the Binding, which got no answer, is tried again."""
+    world = locking_world()
+    world.single("one", limits=LIMITS)
+    await world.decide()
+    world.api.faults["bind"] = [unknown()]
+    await world.binder.step()
+    assert lock_of(world)
+    world.store.remove(POD, "team-a", "one")
+    await world.watcher.step()
+    world.api.faults["get"] = [unknown()]
+    await world.binder.step()
+    assert lock_of(world), "the node could not be read"
+    await world.binder.step()
+    assert not lock_of(world)
+    world.single("two", limits=LIMITS)
+    await world.settle()
+    assert bound(world, "two")
+
+
+async def test_the_lock_of_a_pod_that_is_seen_bound_is_its_node_agents_a21() -> None:
+    world = locking_world()
+    world.single("one", limits=LIMITS)
+    await world.decide()
+    world.api.after["bind"] = [unknown()]
+    await world.binder.step()
+    await world.watcher.step()
+    await world.settle()
+    assert bound(world, "one")
+    assert lock_of(world)
+
+
 async def test_gang_members_on_one_node_bind_one_after_another_a20() -> None:
     world = locking_world()
     world.group("gang", 2)
