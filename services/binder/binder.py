@@ -35,11 +35,12 @@ from services.binder.cleanup import Cleanup
 from services.binder.evictions import Evictions, eviction_text
 from services.binder.locks import NodeLocks, Pause, no_pause
 from services.binder.observing import Observer, Progress
-from services.binder.recorder import Recorder, Subject
+from services.binder.recorder import Recorder
 from services.binder.reports import Reports
 from services.binder.turns import AT_ONCE, Turns
 from services.binder.volumes import Volumes
 from services.runtime.following import catch_up
+from services.runtime.kube_events import Subject
 from services.runtime.terms import STAND_BACK_MS, Leadership
 
 #: Bindings are over when for so long none was carried out.

@@ -11,7 +11,8 @@ from events import names
 from events.kinds import POD
 from scheduling.objects import Pod
 from scheduling.state.model import Command, Model
-from services.binder.recorder import Recorder, Subject
+from services.binder.recorder import Recorder
+from services.runtime.kube_events import Subject
 
 REASON = "StaleAllocation"
 

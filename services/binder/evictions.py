@@ -13,7 +13,7 @@ from scheduling import objects
 from scheduling.state.model import Command
 from services.binder.answers import Answer
 from services.binder.conditions import with_conditions
-from services.binder.recorder import rfc3339
+from services.runtime.kube_events import rfc3339
 
 Result = Literal["applied", "refused", "gone"]
 

@@ -14,7 +14,7 @@ from events import names
 from events.canonical import Json
 from events.kinds import POD
 from services.binder.conditions import with_conditions
-from services.binder.recorder import rfc3339
+from services.runtime.kube_events import rfc3339
 
 TRIES = 3
 

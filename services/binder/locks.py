@@ -20,7 +20,7 @@ from adapters.cluster.port import ApiError, ClusterApi
 from events import names
 from events.canonical import Json
 from events.kinds import NODE
-from services.binder.recorder import rfc3339
+from services.runtime.kube_events import rfc3339
 
 LIFETIME_MS: Final = 5 * 60 * 1000
 RETRIES: Final = 5

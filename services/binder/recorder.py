@@ -1,6 +1,6 @@
 """Events for people (scheduling section 2.7): the same event is the same object, however often it is sent.
 
-An event's name is made of its object, reason and text. Sent again it raises the count of the one that is there, or, for
+Sent again it raises the count of the one that is there, or, for
 what can happen only once, changes nothing. Events are the one effect that may be lost: a full queue drops its oldest.
 And they are the one that can wait: while bindings are under way an event stays in the queue for some seconds.
 """
@@ -8,33 +8,21 @@ And they are the one that can wait: while bindings are under way an event stays 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from adapters.clock import Clock
 from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
 from events.canonical import Json
-from events.kinds import EVENT, Kind
+from events.kinds import EVENT
+from services.runtime.kube_events import Subject, counted_again, event_about, shorten
 
-MESSAGE_MAX: Final = 1024
 QUEUE_MAX: Final = 10_000
 COMPONENT: Final = "gpuledger"
 #: How long an event waits at most for the bindings that are under way, in milliseconds.
 HELD_MS: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The object that an event is about."""
-
-    kind: Kind
-    namespace: str
-    name: str
-    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,60 +94,18 @@ class Recorder:
         return True
 
     async def _send(self, event: _Pending) -> None:
-        item = _event(event)
+        item = event_about(
+            event.subject, event.type, event.reason, event.message, component=COMPONENT, at_ms=event.at_ms
+        )
         try:
             await self._api.create(EVENT, item)
         except ApiError as error:
             if error.status != 409:
                 raise
             if event.again:
-                await self._count(item, rfc3339(event.at_ms))
+                await self._count(item, event.at_ms)
 
-    async def _count(self, item: Json, time: str) -> None:
+    async def _count(self, item: Json, at_ms: int) -> None:
         namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
         found = await self._api.get(EVENT, namespace, name)
-        count = found.get("count")
-        known = count if isinstance(count, int) else 1
-        await self._api.patch(EVENT, namespace, name, {"count": known + 1, "lastTimestamp": time})
-
-
-def shorten(text: str, limit: int = MESSAGE_MAX) -> str:
-    """Return a text of at most so many bytes, cut with an ellipsis."""
-    raw = text.encode("utf-8", "replace")
-    if len(raw) <= limit:
-        return raw.decode("utf-8")
-    return raw[: limit - 3].decode("utf-8", "ignore") + "..."
-
-
-def rfc3339(time_ms: int) -> str:
-    """Return Unix milliseconds as the API writes times: RFC 3339, UTC, whole seconds."""
-    return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _event(event: _Pending) -> Json:
-    subject = event.subject
-    time = rfc3339(event.at_ms)
-    content = "\0".join((subject.uid, event.type, event.reason, event.message))
-    mark = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
-    reference = {
-        "apiVersion": subject.kind.api_version,
-        "kind": subject.kind.name,
-        "namespace": subject.namespace,
-        "name": subject.name,
-        "uid": subject.uid,
-    }
-    return {
-        "apiVersion": EVENT.api_version,
-        "kind": EVENT.name,
-        "metadata": {"namespace": subject.namespace or "default", "name": f"{subject.name[:236]}.{mark}"},
-        "involvedObject": {key: value for key, value in reference.items() if value},
-        "type": event.type,
-        "reason": event.reason,
-        "message": event.message,
-        "count": 1,
-        "firstTimestamp": time,
-        "lastTimestamp": time,
-        "source": {"component": COMPONENT},
-        "reportingComponent": COMPONENT,
-        "reportingInstance": COMPONENT,
-    }
+        await self._api.patch(EVENT, namespace, name, counted_again(found, at_ms))

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from events import names
 from events.kinds import CONFIG_MAP
 from scheduling.state.model import Model
-from services.binder.recorder import Recorder, Subject
+from services.binder.recorder import Recorder
 from services.binder.written import Due
+from services.runtime.kube_events import Subject
 
 
 class ConfigStatus:

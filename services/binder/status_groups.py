@@ -15,8 +15,9 @@ from scheduling.cycle.queue_status import task_counts
 from scheduling.state.model import GroupEntry, Model
 from scheduling.status import TaskStatus
 from services.binder.conditions import conditions_of, with_conditions
-from services.binder.recorder import Recorder, Subject, rfc3339
+from services.binder.recorder import Recorder
 from services.binder.written import Due, Pace, Patience, Written
+from services.runtime.kube_events import Subject, rfc3339
 
 #: The same event is recorded again after this time while it still holds (EV-1).
 REPEAT_MS: Final = 5 * 60 * 1000

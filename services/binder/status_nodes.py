@@ -13,8 +13,9 @@ from events.kinds import NODE
 from scheduling import resources
 from scheduling.nodes.view import NodeView
 from scheduling.state.model import Model
-from services.binder.recorder import Recorder, Subject
+from services.binder.recorder import Recorder
 from services.binder.written import Due
+from services.runtime.kube_events import Subject
 
 _LOG = structlog.get_logger("nodes")
 

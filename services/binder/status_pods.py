@@ -15,8 +15,9 @@ from scheduling.devices.request import demand_of
 from scheduling.reasons.causes import Cause
 from scheduling.state.model import Model, PodEntry
 from services.binder.conditions import with_conditions
-from services.binder.recorder import Recorder, Subject, rfc3339
+from services.binder.recorder import Recorder
 from services.binder.written import Due, Pace, Written
+from services.runtime.kube_events import Subject, rfc3339
 
 
 class PodStatus:

@@ -13,8 +13,9 @@ from scheduling import quantity
 from scheduling.objects import Queue
 from scheduling.resources import CPU, MEMORY
 from scheduling.state.model import Model
-from services.binder.recorder import Recorder, Subject
+from services.binder.recorder import Recorder
 from services.binder.written import Due
+from services.runtime.kube_events import Subject
 
 REASON = "QueueWarning"
 

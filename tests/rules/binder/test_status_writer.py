@@ -13,11 +13,12 @@ from events.kinds import EVENT, NODE, POD, POD_GROUP, QUEUE, Kind
 from events.records import GroupBook, PodBook
 from scheduling.objects import PodGroup
 from scheduling.state.model import GroupEntry
-from services.binder.recorder import HELD_MS, MESSAGE_MAX, Recorder, Subject, shorten
+from services.binder.recorder import HELD_MS, Recorder
 from services.binder.status import StatusWriter
 from services.binder.status_groups import GroupStatus, Wanted, status_of
 from services.binder.status_pods import status_of as pod_status_of
 from services.binder.written import Pace, Written
+from services.runtime.kube_events import MESSAGE_MAX, Subject, event_about, shorten
 from services.runtime.terms import STAND_BACK_MS
 
 NOW = "2026-01-01T00:00:00Z"
@@ -364,7 +365,10 @@ async def test_a_full_queue_drops_its_oldest_events_also_while_they_are_sent(mon
     assert sorted(texts) == ["came meanwhile 0", "came meanwhile 1", "older"]
 
 
-def test_event_texts_are_bounded() -> None:
+def test_event_names_are_names_and_event_texts_are_bounded() -> None:
+    """The API server takes no name of more than 253 characters, and a pod's own may be as long as that."""
+    event = event_about(Subject(POD, "team-a", "p" * 253, "u"), "Normal", "Why", "x", component="c", at_ms=0)
+    assert len(event["metadata"]["name"]) == 253
     assert shorten("x" * 2000) == "x" * (MESSAGE_MAX - 3) + "..."
     assert len(shorten("ü" * 2000).encode()) <= MESSAGE_MAX
     assert shorten("a\ud800b") == "a?b"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from control_room import NS, ControlRoom, job, pod
 from prometheus_client import CollectorRegistry
 
 from adapters.cluster.port import ApiError, ApiUnknown, Page
 from events.canonical import Json
-from events.kinds import CONFIG_MAP, POD, POD_GROUP, VOLCANO_JOB, Kind
+from events.kinds import CONFIG_MAP, EVENT, POD, POD_GROUP, VOLCANO_JOB, Kind
 from services.cluster.direct import DirectApi
 from services.controller.manager import ControllerManager
 from services.controller.observing import ControllerMetrics
@@ -119,6 +120,20 @@ def test_no_answer_is_tried_again() -> None:
     room = with_flaky("create", ApiUnknown("broken pipe"), 2)
     room.run_job(job(metadata="uid: u"))
     assert room.names(POD) == ["j-w-0", "j-w-1"]
+
+
+@pytest.mark.parametrize("error", [ApiUnknown("etcd of the events is away"), ApiError(403, "Forbidden", "no rights")])
+def test_an_event_that_cannot_be_written_stops_nothing_e10(error: Exception) -> None:
+    """scheduling/E-10, J-14: the action is told before it is carried out; what was not told is told the next time."""
+    room = with_flaky("create", error, 1_000, EVENT)
+    flaky = room.manager._executor._api
+    assert isinstance(flaky, Flaky)
+    room.run_job(job(metadata="uid: u", spec="policies: [{event: PodFailed, action: AbortJob}]"))
+    room.finish("j-w-0", "Failed")
+    room.settle()
+    assert room.phase("j") == "Aborted"
+    assert flaky.left < 1_000, "it was tried"
+    assert room.events("ExecuteAction") == []
 
 
 def test_an_endless_conflict_waits_for_its_turn() -> None:
