@@ -6,6 +6,8 @@ import base64
 
 import pytest
 from control_room import NS, TEMPLATE, ControlRoom, job, queue
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from events.kinds import (
     CONFIG_MAP,
@@ -256,20 +258,14 @@ def test_min_resources_fills_up_with_spare_replicas() -> None:
 
 def test_key_pairs_are_rsa_in_the_forms_that_openssh_reads() -> None:
     """scheduling/J-8"""
-    state = [1]
-
-    def bits(count: int) -> int:
-        state[0] = (state[0] * 6364136223846793005 + 1442695040888963407) % 2**521
-        return (state[0] * state[0]) % 2**count
-
-    pair = sshkeys.generate(bits, 256)
+    pair, other = sshkeys.system("job-uid"), sshkeys.system("job-uid")
     assert pair.private.startswith("-----BEGIN RSA PRIVATE KEY-----\n")
     assert pair.private.endswith("-----END RSA PRIVATE KEY-----\n")
-    kind, blob = pair.public.split()
-    assert kind == "ssh-rsa"
-    raw = base64.b64decode(blob)
-    modulus = int.from_bytes(raw[-33:], "big")
-    assert raw[4:11] == b"ssh-rsa"
-    assert modulus.bit_length() == 256
-    body = base64.b64decode("".join(pair.private.split("\n")[1:-2]))
-    assert modulus.to_bytes(32, "big") in body
+    assert pair.public.startswith("ssh-rsa ")
+    assert pair.public.endswith("\n")
+    private = serialization.load_pem_private_key(pair.private.encode(), None)
+    public = serialization.load_ssh_public_key(pair.public.encode())
+    assert isinstance(private, rsa.RSAPrivateKey)
+    assert private.key_size == 2048
+    assert private.public_key() == public
+    assert pair != other
