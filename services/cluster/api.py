@@ -52,15 +52,9 @@ class EmbeddedApi:
             return self._subresource(target, request)
         if not target.name:
             return self._collection(target, request)
-        if request.method == "GET":
-            return Response(200, self.reads.get(target))
-        if request.method == "PUT":
-            return Response(200, self.writes.update(target, request))
-        if request.method == "PATCH":
-            return Response(*self.writes.patch(target, request))
         if request.method == "DELETE":
             return self.deletes.delete(target, request)
-        raise wrong_method()
+        return self._object(target, request)
 
     def _collection(self, target: Target, request: Request) -> Response:
         if request.method == "GET":
@@ -76,7 +70,7 @@ class EmbeddedApi:
     def _subresource(self, target: Target, request: Request) -> Response:
         name, method = target.subresource, request.method
         if name == "status":
-            return self._status(target, request)
+            return self._object(target, request)
         if name == "scale" and method in ("GET", "PUT", "PATCH"):
             return self.pods.scale(target, self.reads.get(target), request)
         if name == "log" and method == "GET":
@@ -87,7 +81,8 @@ class EmbeddedApi:
             return self.pods.evict(target, request)
         raise wrong_method()
 
-    def _status(self, target: Target, request: Request) -> Response:
+    def _object(self, target: Target, request: Request) -> Response:
+        """Read or write an object, or the part of it that is its status."""
         if request.method == "GET":
             return Response(200, self.reads.get(target))
         if request.method == "PUT":

@@ -7,6 +7,7 @@ import binascii
 import json
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import count
 
 from events.canonical import Json
 from events.kinds import Kind
@@ -48,6 +49,7 @@ class Reads:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._snapshots: OrderedDict[str, list[Json]] = OrderedDict()
+        self._kept = count()
         self._overrides: dict[tuple[Kind, str], list[Json]] = {}
 
     def override(self, kind: Kind, objects: list[Json], client: str = "") -> None:
@@ -116,7 +118,7 @@ class Reads:
             raise expired(f"The resourceVersion for the provided list is too old: {asked}")
 
     def _keep(self, version: int, start: int, items: list[Json], token: str) -> str:
-        name = _decoded(token)[1] if token else f"{version}.{len(self._snapshots)}.{id(items)}"
+        name = _decoded(token)[1] if token else f"{version}.{next(self._kept)}"
         self._snapshots[name] = items
         self._snapshots.move_to_end(name)
         while len(self._snapshots) > SNAPSHOTS_MAX:

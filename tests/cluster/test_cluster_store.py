@@ -398,3 +398,21 @@ def test_what_was_on_its_way_out_at_the_backup_ends_after_the_restore() -> None:
         assert held.items(CONFIG_MAP, "default") == []
         api.restore(saved)
         assert len(held.items(CONFIG_MAP, "default")) == 2
+
+
+def test_the_rest_of_a_list_is_never_that_of_another() -> None:
+    """A token of a list that was dropped says so, however many lists came since."""
+    held = store()
+    api = EmbeddedApi(held)
+    for name in ("a", "b"):
+        held.put(CONFIG_MAP, item(name))
+        held.put(NODE, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    tokens = [
+        api.handle(Request("GET", path, {"limit": "1"})).body["metadata"]["continue"]
+        for _ in range(200)
+        for path in (CONFIG_MAP.path("default"), NODE.path())
+    ]
+    assert len(set(tokens)) == len(tokens)
+    assert api.handle(Request("GET", NODE.path(), {"continue": tokens[1]})).status == 410
+    (last,) = api.handle(Request("GET", NODE.path(), {"continue": tokens[-1]})).body["items"]
+    assert last["metadata"]["name"] == "b"
