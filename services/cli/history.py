@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 LOG_FILE: Final = "log.db"
 _CHUNK: Final = 1_000
+_DIGITS_MAX: Final = 18
 
 DataOption = Annotated[
     Path, typer.Option("--data", metavar="DIR", help="The data folder of gpuledger.", envvar="GPULEDGER_DATA")
@@ -118,7 +119,7 @@ async def end_of(log: Log, when: str) -> int:
     if not when:
         return end
     if when.isascii() and when.isdigit():
-        if not first <= int(when) < end:
+        if len(when) > _DIGITS_MAX or not first <= int(when) < end:
             fail(f"--at {when}: the log holds offsets {first} to {end - 1}")
         return int(when) + 1
     time_ms = _parse(when)

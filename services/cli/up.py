@@ -14,7 +14,7 @@ import typer
 import yaml
 from pydantic import Field, SecretStr
 
-from adapters.cluster.port import ApiError
+from adapters.cluster.port import ApiError, ApiUnknown
 from services.cli import manifests
 from services.cli.embedded import EmbeddedSystem
 from services.cli.processes import ConfigOption, ShowOption
@@ -76,7 +76,7 @@ async def _apply(system: EmbeddedSystem, items: list[dict[str, object]]) -> None
     for item in items:
         try:
             done = await manifests.apply(api, item)
-        except ApiError as error:
+        except (ApiError, ApiUnknown) as error:
             typer.echo(f"refused: {error}", err=True)
         else:
             meta = done["metadata"]

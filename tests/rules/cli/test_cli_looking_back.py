@@ -184,7 +184,9 @@ def test_a_time_means_everything_written_up_to_then(data: Path) -> None:
     assert late["position"] == len(events)
 
 
-@pytest.mark.parametrize("when", ["yesterday", "-1", "99999", "2026-09-21T14:13:20", "٣"])
+@pytest.mark.parametrize(
+    "when", ["yesterday", "-1", "99999", "2026-09-21T14:13:20", "٣", pytest.param("1" * 5_000, id="long")]
+)
 def test_a_moment_that_cannot_be_is_wrong_usage(data: Path, when: str) -> None:
     result = call(data, "state", f"--at={when}")
     assert result.exit_code == 2

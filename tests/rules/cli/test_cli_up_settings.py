@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
+from adapters.cluster.port import ApiUnknown
+from events.canonical import Json
+from events.kinds import Kind
 from services.cli import up
 
 PASSWORD = "hunter2"
@@ -34,6 +38,24 @@ def test_an_option_goes_before_the_environment_and_that_before_the_file(tmp_path
 def test_the_password_of_the_database_is_masked() -> None:
     found = shown(GPULEDGER_DATABASE=f"postgresql://me:{PASSWORD}@127.0.0.1/gpuledger")
     assert found["database"] == "**********"
+
+
+def test_a_manifest_that_gets_no_answer_does_not_stop_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    class Api:
+        async def create(self, kind: Kind, item: Json) -> Json:
+            if item["metadata"]["name"] == "bad":
+                raise ApiUnknown("POST /api/v1/nodes: 500 Internal error occurred")
+            return item
+
+    class System:
+        async def client(self) -> Api:
+            return Api()
+
+    items = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}} for name in ("bad", "good")]
+    asyncio.run(up._apply(System(), items))  # type: ignore[arg-type]  # only its client is asked for
+    said = capsys.readouterr()
+    assert said.err == "refused: POST /api/v1/nodes: 500 Internal error occurred\n"
+    assert said.out == "applied Node good\n"
 
 
 @pytest.mark.parametrize(
