@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from adapters.clock import Clock
+from adapters.clock import Clock, rfc3339
 from adapters.cluster.port import ApiError, ApiUnknown, ClusterApi
 from events.canonical import Json
 from events.kinds import POD
@@ -13,7 +13,6 @@ from scheduling import objects
 from scheduling.state.model import Command
 from services.binder.answers import Answer
 from services.binder.conditions import with_conditions
-from services.runtime.kube_events import rfc3339
 
 Result = Literal["applied", "refused", "gone"]
 

@@ -8,13 +8,12 @@ that is there too, from a try whose report was lost, the mark names the version 
 
 from __future__ import annotations
 
-from adapters.clock import Clock
+from adapters.clock import Clock, rfc3339
 from adapters.cluster.port import ApiError, ClusterApi
 from events import names
 from events.canonical import Json
 from events.kinds import POD
 from services.binder.conditions import with_conditions
-from services.runtime.kube_events import rfc3339
 
 TRIES = 3
 

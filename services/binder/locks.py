@@ -15,12 +15,11 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
-from adapters.clock import Clock
+from adapters.clock import Clock, rfc3339
 from adapters.cluster.port import ApiError, ClusterApi
 from events import names
 from events.canonical import Json
 from events.kinds import NODE
-from services.runtime.kube_events import rfc3339
 
 LIFETIME_MS: Final = 5 * 60 * 1000
 RETRIES: Final = 5

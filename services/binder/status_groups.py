@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from adapters.clock import rfc3339
 from adapters.cluster.port import ApiError, ClusterApi
 from events.canonical import Json
 from events.kinds import POD_GROUP
@@ -17,7 +18,7 @@ from scheduling.status import TaskStatus
 from services.binder.conditions import conditions_of, with_conditions
 from services.binder.recorder import Recorder
 from services.binder.written import Due, Pace, Patience, Written
-from services.runtime.kube_events import Subject, rfc3339
+from services.runtime.kube_events import Subject
 
 #: The same event is recorded again after this time while it still holds (EV-1).
 REPEAT_MS: Final = 5 * 60 * 1000

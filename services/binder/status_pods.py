@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from adapters.clock import rfc3339
 from adapters.cluster.port import ApiError, ClusterApi
 from events.canonical import Json
 from events.kinds import POD
@@ -17,7 +18,7 @@ from scheduling.state.model import Model, PodEntry
 from services.binder.conditions import with_conditions
 from services.binder.recorder import Recorder
 from services.binder.written import Due, Pace, Written
-from services.runtime.kube_events import Subject, rfc3339
+from services.runtime.kube_events import Subject
 
 
 class PodStatus:

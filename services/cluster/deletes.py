@@ -7,13 +7,14 @@ Dependents in the background are the controllers' part.
 
 from __future__ import annotations
 
+from adapters.clock import rfc3339
 from events.canonical import Json
 from events.kinds import NAMESPACE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE, Kind
 from services.cluster import patches, quota, reading
 from services.cluster.reading import finalizers, owners
 from services.cluster.refusal import bad_options, bad_request, conflict, details_of, forbidden, not_found, success
 from services.cluster.routes import Request, Response, Target
-from services.cluster.store import Store, key_of, timestamp
+from services.cluster.store import Store, key_of
 from services.cluster.writes import Writes
 
 _FOREGROUND = "foregroundDeletion"
@@ -100,7 +101,7 @@ class Deletes:
             if waits == finalizers(item):
                 return item
         else:
-            meta["deletionTimestamp"] = timestamp(self._store.clock.now_ms() + grace * 1000)
+            meta["deletionTimestamp"] = rfc3339(self._store.clock.now_ms() + grace * 1000)
             meta["deletionGracePeriodSeconds"] = grace
             if isinstance(meta.get("generation"), int) and "deletionTimestamp" not in item["metadata"]:
                 meta["generation"] += 1

@@ -11,9 +11,9 @@ import base64
 from collections.abc import Iterator
 from typing import Any
 
+from adapters.clock import rfc3339
 from events.canonical import Json
 from services.cluster.refusal import Refused, bad_request
-from services.cluster.store import timestamp
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
@@ -155,7 +155,7 @@ def _value(raw: int | bytes, type_: str) -> Any:
         return _message(data, "Quantity").get("value", "0")
     if type_ == "time":
         seconds = _message(data, "Time").get("seconds")
-        return None if seconds is None else timestamp(seconds * 1000)
+        return None if seconds is None else rfc3339(seconds * 1000)
     if type_ == "intstr":
         either = _message(data, "IntOrString")
         return either.get("text", "") if either.get("type") else either.get("number", 0)

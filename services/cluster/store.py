@@ -16,10 +16,9 @@ import uuid
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from adapters.clock import Clock
+from adapters.clock import Clock, rfc3339
 from events.canonical import Json
 from events.kinds import Kind
 from services.cluster import refusal
@@ -39,11 +38,6 @@ def random_uid(kind: str, namespace: str, name: str, nth: int) -> str:
 def derived_uid(kind: str, namespace: str, name: str, nth: int) -> str:
     """Return the uid of the ``nth`` creation of this name: the same file gives the same uids."""
     return str(uuid.uuid5(_NAMESPACE, f"{kind}/{namespace}/{name}/{nth}"))
-
-
-def timestamp(time_ms: int) -> str:
-    """Return Unix milliseconds as the API writes times (RFC 3339, whole seconds, UTC)."""
-    return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +179,7 @@ class Store:
 
     def now(self) -> str:
         """Return the clock's time as the API writes it."""
-        return timestamp(self.clock.now_ms())
+        return rfc3339(self.clock.now_ms())
 
     def write(self, kind: Kind, item: Json) -> Json:
         """Store an object under the next resource version and tell the watches; return it as stored."""

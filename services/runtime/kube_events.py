@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
+from adapters.clock import rfc3339
 from events.canonical import Json
 from events.kinds import EVENT, Kind
 
@@ -69,8 +69,3 @@ def shorten(text: str, limit: int = MESSAGE_MAX) -> str:
     if len(raw) <= limit:
         return raw.decode("utf-8")
     return raw[: limit - 3].decode("utf-8", "ignore") + "..."
-
-
-def rfc3339(time_ms: int) -> str:
-    """Return Unix milliseconds as the API writes times: RFC 3339, UTC, whole seconds."""
-    return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

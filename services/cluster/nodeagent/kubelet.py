@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from datetime import UTC, datetime
 
+from adapters.clock import rfc3339
 from events.canonical import Json
 from events.reading import items, mapping, meta, spec, status, text
 
@@ -14,14 +14,9 @@ _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersR
 _NAMESPACE = uuid.UUID("0d9c7f0a-7b0e-5a55-9d0b-8f6d2f4a3c11")
 
 
-def timestamp(time_ms: int) -> str:
-    """Return Unix milliseconds as the API writes times."""
-    return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def running(pod: Json, node: Json, now_ms: int) -> Json:
     """Return the status patch that turns a bound pod Running, every container ready."""
-    time = timestamp(now_ms)
+    time = rfc3339(now_ms)
     address = _address(text(meta(pod).get("uid")))
     patch: Json = {
         "phase": "Running",

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import copy
-from datetime import UTC, datetime
 
+from adapters.clock import rfc3339
 from events.canonical import Json
 from events.reading import items, mapping, meta
 from scheduling.objects import seconds
 from services.controller.jobs.model import FINISHED, VolcanoJob, duration_text
 from services.controller.jobs.roster import Counts
-
-
-def timestamp(time_ms: int) -> str:
-    """Return Unix milliseconds as the API writes times."""
-    return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def build(job: VolcanoJob, counts: Counts, phase: str, now_ms: int, *, retries: int, version: int) -> Json:
@@ -38,7 +33,7 @@ def build(job: VolcanoJob, counts: Counts, phase: str, now_ms: int, *, retries: 
 
 def _entered(job: VolcanoJob, phase: str, now_ms: int) -> Json:
     """The parts that change when a phase is entered; its condition becomes the newest, at the end."""
-    time = timestamp(now_ms)
+    time = rfc3339(now_ms)
     others = [item for item in items(job.now.get("conditions")) if item.get("status") != phase]
     result: Json = {
         "state": {"phase": phase, "lastTransitionTime": time},
