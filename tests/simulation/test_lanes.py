@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Coroutine
 from dataclasses import replace
 from random import Random
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -81,6 +83,18 @@ def test_a_kill_ends_every_lane() -> None:
     assert before < 100
     assert not lane.drive()
     assert len(told) == before
+
+
+def test_a_world_whose_process_was_killed_is_let_go_of() -> None:
+    """A run of thousands of seeds would keep every one of them."""
+    player = Player(plan(4, *PODS, *RUN))
+    player.world.network.arm("kill", "binder", "after bind")
+    assert not player.run().failures
+    assert player.result.faults["kill after bind"]
+    world = ref(player.world)
+    del player
+    gc.collect()
+    assert world() is None
 
 
 def test_what_is_dropped_does_nothing_more() -> None:

@@ -65,6 +65,8 @@ class Lanes(asyncio.AbstractEventLoop):
             work.close()  # it may not have begun
         self._tasks.clear()
         self._ready.clear()
+        self._held.clear()
+        self._killed = None  # it holds the frames of the whole world
 
     async def _watched(self, work: Coroutine[Any, Any, Any]) -> Any:
         try:
