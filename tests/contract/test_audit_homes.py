@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from log_story import Story, two_decisions
 from parts.broker import Broker
+from support.log_story import Story, two_decisions
 
 from adapters.log.audit import AuditReport, verify
 from adapters.log.checkpoints import Checkpoint, CheckpointWriter, make_key, read, read_public

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from parts.postgres import Postgres
-from sqlalchemy import Engine, inspect, select
+from sqlalchemy import Engine, inspect
 from support.log_story import Story
+from support.read_models import everything, fresh, project
 
 from adapters.database.engine import DatabaseError, migrate, open_database
 from adapters.database.projector import Projector
 from adapters.database.snapshots import Saved, Snapshots
-from adapters.database.tables import PROJECTED, Progress, Table
+from adapters.database.tables import Table
 from adapters.log.memory import MemoryLog
 
 SHARE = "GPU-n1-0,NVIDIA,1000,0:;"
@@ -28,30 +28,6 @@ def engine(postgres: Postgres) -> Iterator[Engine]:
     found = open_database(postgres.url())
     yield found
     found.dispose()
-
-
-def everything(engine: Engine) -> dict[str, list[dict[str, Any]]]:
-    found = {}
-    with engine.connect() as connection:
-        for table in (*PROJECTED, Progress):
-            core = table.__table__
-            rows = [dict(row._mapping) for row in connection.execute(select(core))]
-            found[table.__tablename__] = sorted(rows, key=lambda row: [str(row[c.name]) for c in core.primary_key])
-    return found
-
-
-async def project(projector: Projector) -> None:
-    while await projector.step():
-        pass
-
-
-async def elsewhere(story: Story) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows that the whole log gives in a new SQLite database."""
-    engine = open_database("sqlite://")
-    await project(Projector(story.log, engine, "prod"))
-    found = everything(engine)
-    engine.dispose()
-    return found
 
 
 async def told() -> Story:
@@ -80,14 +56,14 @@ def test_migrations_go_up_and_down_and_give_what_the_program_knows(engine: Engin
 async def test_the_rows_are_those_of_every_other_database(engine: Engine) -> None:
     story = await told()
     await project(Projector(story.log, engine, "prod", threaded=True))
-    assert everything(engine) == await elsewhere(story)
+    assert everything(engine) == await fresh(story)
 
 
 async def test_hostile_texts_do_not_stop_it(engine: Engine) -> None:
     story = await told()
     await story.outcome(story.command(1), "p1", "refused", "nul \x00, quote ', bidi \u202e")
     await project(Projector(story.log, engine, "prod"))
-    assert everything(engine) == await elsewhere(story)
+    assert everything(engine) == await fresh(story)
 
 
 async def test_a_database_dropped_while_it_runs_costs_a_rebuild_and_nothing_else(
@@ -105,7 +81,7 @@ async def test_a_database_dropped_while_it_runs_costs_a_rebuild_and_nothing_else
             break
         except DatabaseError:
             failures += 1
-    assert everything(engine) == await elsewhere(story)
+    assert everything(engine) == await fresh(story)
 
 
 async def test_a_server_that_crashes_is_used_again_when_it_is_back(postgres: Postgres, engine: Engine) -> None:
@@ -120,7 +96,7 @@ async def test_a_server_that_crashes_is_used_again_when_it_is_back(postgres: Pos
     finally:
         postgres.start()
     await project(projector)
-    assert everything(engine) == await elsewhere(story)
+    assert everything(engine) == await fresh(story)
 
 
 def test_snapshots_are_kept_byte_for_byte(engine: Engine) -> None:

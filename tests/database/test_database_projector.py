@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from log_story import Story
-from sqlalchemy import Engine, event, select, text
+from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import OperationalError
+from support.log_story import Story
+from support.read_models import everything, fresh, project, rows
 
 from adapters.database import projector as projector_module
 from adapters.database.engine import DatabaseError, migrate, open_database
 from adapters.database.projector import Projector
 from adapters.database.rows import clean
-from adapters.database.tables import PROJECTED, ClaimRow, CommandRow, Decision, DeviceShare, Placement, Progress, Table
+from adapters.database.tables import PROJECTED, ClaimRow, CommandRow, Decision, DeviceShare, Placement, Progress
 from adapters.log.memory import MemoryLog
 from events.kinds import NODE, POD
 
 SHARE = "GPU-n1-0,NVIDIA,1000,0:;"
-Rows = list[dict[str, Any]]
 
 
 @pytest.fixture
@@ -28,31 +28,6 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     database = open_database(tmp_path / "gpuledger.db")
     yield database
     database.dispose()
-
-
-def rows(engine: Engine, table: type[Table]) -> Rows:
-    core = table.__table__
-    with engine.connect() as connection:
-        found = connection.execute(select(core).order_by(*core.primary_key))
-        return [dict(row._mapping) for row in found]
-
-
-def everything(engine: Engine) -> dict[str, Rows]:
-    return {table.__tablename__: rows(engine, table) for table in (*PROJECTED, Progress)}
-
-
-async def project(projector: Projector) -> None:
-    while await projector.step():
-        pass
-
-
-async def fresh(story: Story) -> dict[str, Rows]:
-    """Return what a projector makes of the whole log in an empty database."""
-    engine = open_database("sqlite://")
-    await project(Projector(story.log, engine, "prod"))
-    found = everything(engine)
-    engine.dispose()
-    return found
 
 
 async def told() -> Story:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from log_story import Story
 from sqlalchemy import Engine, delete, select
+from support.log_story import Story
 
 from adapters.database.engine import DatabaseError, migrate, open_database
 from adapters.database.projector import Projector

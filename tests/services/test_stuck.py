@@ -67,14 +67,20 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deciding.cycle, "run", faulty)
 
 
-async def test_who_waits_although_it_fits_is_told_and_placed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """scheduling section 9 row 17: a fault in what is remembered is found, told, and does not last"""
+async def stuck_world(monkeypatch: pytest.MonkeyPatch) -> tuple[World, Metrics]:
+    """A pod that fits, and waits."""
     world = World()
     metrics = looking(world)
     world.node("n1")
     world.single("one")
     forgetful(monkeypatch)
     await world.settle()
+    return world, metrics
+
+
+async def test_who_waits_although_it_fits_is_told_and_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """scheduling section 9 row 17: a fault in what is remembered is found, told, and does not last"""
+    world, metrics = await stuck_world(monkeypatch)
     assert "nodeName" not in world.get(POD, "one")["spec"]
     await rest(world)
     assert world.get(POD, "one")["spec"]["nodeName"] == "n1"
@@ -87,12 +93,7 @@ async def test_who_waits_although_it_fits_is_told_and_placed(monkeypatch: pytest
 
 async def test_it_is_found_in_a_cluster_that_never_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     """scheduling section 9 row 17: something changes every few seconds, so no state is ever settled for long"""
-    world = World()
-    metrics = looking(world)
-    world.node("n1")
-    world.single("one")
-    forgetful(monkeypatch)
-    await world.settle()
+    world, metrics = await stuck_world(monkeypatch)
     for seconds in range(0, 120, 6):
         placed = "nodeName" in world.get(POD, "one")["spec"]
         assert not placed or seconds > 90

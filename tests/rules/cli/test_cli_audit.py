@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from log_story import Story, two_decisions
+from support.log_story import Story, two_decisions
 from typer.testing import CliRunner
 
 from adapters.log.audit import AuditReport, verify

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 from click.testing import Result
-from log_story import Story
+from support.log_story import Story
 from typer.testing import CliRunner
 
 from adapters.log.sqlite import SqliteLog

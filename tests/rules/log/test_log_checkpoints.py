@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from log_story import Story
+from support.log_story import Story
 
 from adapters.log import checkpoints
 from adapters.log.audit import verify

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from log_story import Story, two_decisions
+from support.log_story import Story, two_decisions
 
 from adapters.log.exporting import export
 from adapters.log.memory import MemoryLog
