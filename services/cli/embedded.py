@@ -40,7 +40,17 @@ from services.cluster.cluster import EmbeddedCluster
 from services.cluster.direct import DirectApi
 from services.cluster.nodeagent import NodeAgents
 from services.controller.manager import ControllerManager
-from services.runtime.driving import GATHER_S, READ_MODELS_S, STATUS_S, Driven, News, SharedNews, WatchNews, drive
+from services.runtime.driving import (
+    GATHER_S,
+    READ_MODELS_S,
+    STATUS_S,
+    Driven,
+    News,
+    SharedNews,
+    WatchNews,
+    close_all,
+    drive,
+)
 from services.runtime.metrics import MeteredLog, Metrics
 from services.scheduler.scheduler import Scheduler
 from services.watcher.beginning import remembered
@@ -102,8 +112,7 @@ class EmbeddedSystem:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for close in reversed(self._closers):
-            await close()
+        await close_all(self._closers, structlog.get_logger("up"))
 
     async def until_stopped(self) -> int:
         """Wait for Ctrl-C or SIGTERM and return 0; 1 if a service ends by itself, which none should."""
@@ -137,7 +146,7 @@ class EmbeddedSystem:
         return self.agents.logs(pod, container) if self.agents else ""
 
     def _drive(self, name: str, step: Callable[[], Awaitable[bool]], news: News, *, pace_s: float = 0.0) -> None:
-        service = Driven(name)
+        service = Driven(name, failed=self.metrics.failures.labels(name).inc)
         self.driven.append(service)
         self._tasks.append(asyncio.create_task(drive(service, step, news, pace_s=pace_s, rests=True), name=name))
 

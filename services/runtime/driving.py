@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -35,11 +35,15 @@ _WORLD = (LogError, ApiError, ApiUnknown, DatabaseError, OSError, TimeoutError)
 
 @dataclass
 class Driven:
-    """One service that is being driven: for health pages, what it last failed at, and how often it has stepped."""
+    """One service that is being driven: for health pages, what it last failed at, and how often it has stepped.
+
+    ``failed`` is told of each step that the world made fail, for who counts them.
+    """
 
     name: str
     failure: str = ""
     steps: int = 0
+    failed: Callable[[], None] = lambda: None
 
 
 class LogNews:
@@ -101,19 +105,13 @@ class WatchNews:
         await asyncio.gather(*self._fetching.values(), return_exceptions=True)
 
 
-def any_of(*sources: News) -> News:
-    """Return news that come as soon as one of the sources has some."""
-
-    async def wait(timeout_s: float) -> None:
-        tasks = [asyncio.ensure_future(source(timeout_s)) for source in sources]
+async def close_all(closers: Sequence[Callable[[], Awaitable[Any]]], log: Any) -> None:
+    """Close what was opened, the newest first: what cannot be closed is told, and keeps nothing else open."""
+    for close in reversed(closers):
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    return wait
+            await close()
+        except Exception as error:
+            log.error("could not be closed", error=repr(error))
 
 
 async def drive(
@@ -153,6 +151,7 @@ async def drive(
             raise
         except _WORLD as error:
             service.failure = str(error)
+            service.failed()
             log.warning("step failed, will try again", error=str(error), pause_s=pause)
             await asyncio.sleep(pause)
             pause = min(pause * 2, _PAUSE_LAST_S)

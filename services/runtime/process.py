@@ -25,7 +25,7 @@ from adapters.log.kafka_topic import KafkaSettings
 from adapters.log.membership import Membership
 from adapters.log.port import Log, LogError
 from services.runtime.brokers import kafka_of
-from services.runtime.driving import Driven, LogNews, News, WatchNews, drive
+from services.runtime.driving import Driven, LogNews, News, WatchNews, close_all, drive
 from services.runtime.health import health_app, serve_health
 from services.runtime.metrics import MeteredLog, Metrics
 from services.runtime.settings import Settings
@@ -75,7 +75,7 @@ class Process:
 
     def drive(self, name: str, step: Callable[[], Awaitable[bool]], news: News, *, pace_s: float = 0.0) -> None:
         """Step a service from now on; after each step it rests as long as that took, and ``pace_s`` at least."""
-        service = Driven(name)
+        service = Driven(name, failed=self.metrics.failures.labels(name).inc)
         self.driven.append(service)
         running = drive(service, step, news, pace_s=pace_s, rests=True, ended=self._stop.is_set)
         self._tasks.append(asyncio.create_task(running, name=name))
@@ -185,8 +185,7 @@ class Process:
             for task in late:
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for close in reversed(self._closers):
-            await close()
+        await close_all(self._closers, self._log)
 
     async def _beat(self) -> None:
         while True:

@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -17,10 +18,12 @@ import structlog
 from prometheus_client import generate_latest
 from support.service_world import World
 
+from adapters.cluster.port import ApiUnknown
 from adapters.log.memory import MemoryLog
 from events.kinds import POD
 from services.runtime import logging as runtime_logging
 from services.runtime import process as process_module
+from services.runtime.driving import Driven, close_all, drive
 from services.runtime.health import health_app, serve_health
 from services.runtime.metrics import MeteredLog, Metrics
 from services.runtime.model_metrics import ModelCollector
@@ -221,6 +224,49 @@ async def test_a_group_is_joined_once_the_log_was_read(tmp_path: Path, monkeypat
     assert joined[0]["alive"]()
     for task in process._tasks:
         task.cancel()
+
+
+async def test_steps_that_fail_are_counted_by_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operating guide names the series, which is there from the start."""
+    monkeypatch.setattr("services.runtime.driving._PAUSE_FIRST_S", 0.0)
+    metrics = Metrics()
+    service = Driven("binder", failed=metrics.failures.labels("binder").inc)
+
+    def counted() -> float | None:
+        return metrics.registry.get_sample_value("gpuledger_service_failures_total", {"service": "binder"})
+
+    async def step() -> bool:
+        if counted() == 0:
+            raise ApiUnknown("the API server is away")
+        return False
+
+    async def nothing(_: float) -> None:
+        await asyncio.sleep(0)
+
+    assert counted() == 0
+    await drive(service, step, nothing, ended=lambda: service.steps == 2)
+    assert (counted(), service.failure) == (1, "")
+
+
+async def test_what_cannot_be_closed_keeps_nothing_else_open() -> None:
+    """A checkpoint that cannot be written at the end must not hold back that the group is left."""
+    closed: list[str] = []
+
+    def closing(name: str, error: Exception | None = None) -> Callable[[], Awaitable[None]]:
+        async def close() -> None:
+            closed.append(name)
+            if error is not None:
+                raise error
+
+        return close
+
+    with structlog.testing.capture_logs() as told:
+        await close_all(
+            [closing("log"), closing("membership"), closing("checkpoint", OSError(28, "No space left on device"))],
+            structlog.get_logger("binder"),
+        )
+    assert closed == ["checkpoint", "membership", "log"]
+    assert [line["error"] for line in told] == ["OSError(28, 'No space left on device')"]
 
 
 def test_a_log_line_is_one_json_object() -> None:
