@@ -25,7 +25,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.abc import ConsumerRebalanceListener
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-from adapters.log.kafka_topic import TROUBLE, KafkaSettings
+from adapters.log.kafka_topic import KafkaSettings
 
 SESSION_MS: Final = 6_000
 _LOOK_EVERY_S: Final = 0.5
@@ -96,7 +96,7 @@ class Membership:
             finally:
                 self._hold(())
                 await consumer.stop()
-        except TROUBLE as error:
+        except Exception as error:  # a thread that ended would leave the process well to look at, and never to lead
             self.failure = f"group {self._group}: {error!r}"
             await asyncio.sleep(_AGAIN_AFTER_S)
 
