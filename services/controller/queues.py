@@ -107,10 +107,6 @@ def state_of(queue: Json) -> str:
     return text(status(queue).get("state")) or "Open"
 
 
-def is_open(queue: Json | None) -> bool:
-    return queue is not None and state_of(queue) == "Open"
-
-
 def counters(world: World, name: str) -> dict[str, int]:
     """How many PodGroups of the queue are in each phase (Q-8)."""
     count = dict.fromkeys((phase.lower() for phase in _PHASES), 0)

@@ -43,7 +43,7 @@ KeyMaker = Callable[[str], KeyPair]
 
 def marks(job: VolcanoJob) -> dict[str, str]:
     """The entries of ``status.controlledResources`` for the job's plugins."""
-    return {f"plugin-{name}": name for name in job.plugins if name in ("env", "svc", "ssh")}
+    return {f"plugin-{name}": name for name in job.plugins if name in KNOWN}
 
 
 def objects(job: VolcanoJob, keys: KeyMaker) -> list[Action]:
