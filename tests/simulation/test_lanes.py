@@ -85,12 +85,10 @@ def test_a_kill_ends_every_lane() -> None:
     assert len(told) == before
 
 
-def test_a_world_whose_process_was_killed_is_let_go_of() -> None:
-    """A run of thousands of seeds would keep every one of them."""
-    player = Player(plan(4, *PODS, *RUN))
-    player.world.network.arm("kill", "binder", "after bind")
+def test_a_world_is_let_go_of_though_a_process_with_a_held_lane_was_killed() -> None:
+    """A run of thousands of seeds would keep one in ten of them. In this seed such a kill left its exception behind."""
+    player = Player(draw(2002, 1500))
     assert not player.run().failures
-    assert player.result.faults["kill after bind"]
     world = ref(player.world)
     del player
     gc.collect()
