@@ -15,6 +15,7 @@ import signal
 import socket
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,9 @@ from services.cli import page
 from services.cluster.admission import admission_chain
 from services.cluster.cluster import EmbeddedCluster
 from services.cluster.direct import DirectApi
+from services.cluster.expiry import expire_events
 from services.cluster.nodeagent import NodeAgents
+from services.cluster.refusal import Refused
 from services.controller.manager import ControllerManager
 from services.runtime.driving import (
     GATHER_S,
@@ -63,6 +66,8 @@ CHECKPOINT_KEY = "checkpoint.key"
 CHECKPOINTS = "checkpoints.jsonl"
 _BIND_LANES = 8
 _SECOND_LOOK_MS = 30_000
+#: Events that are over are looked for this often.
+_EXPIRY_S = 60.0
 #: A snapshot is taken after so many records: what a start has to read on is about as much.
 SNAPSHOT_EVERY = 10_000
 
@@ -98,6 +103,7 @@ class EmbeddedSystem:
         self.server = _address(runner)
         self._engine = self._open_database()
         self._recovery = Recovery(self._engine, CLUSTER, _not_used)
+        self._drive("expiry of events", self._expire_events, asyncio.sleep, pace_s=_EXPIRY_S)
         await self._start_agents()
         await self._start_controllers()
         await self._start_watcher()
@@ -141,6 +147,11 @@ class EmbeddedSystem:
 
     async def _close_cluster(self) -> None:
         self.cluster.close()
+
+    async def _expire_events(self) -> bool:
+        with suppress(Refused):  # the disk is full: they end another time
+            expire_events(self.cluster.store)
+        return False
 
     def _container_log(self, pod: Json, container: str) -> str:
         return self.agents.logs(pod, container) if self.agents else ""

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from support.kube_objects import config, maps
 from support.kube_wire import Kube
 
-from adapters.clock import ManualClock
-from events.kinds import CONFIG_MAP, NAMESPACE, NODE, POD, QUEUE
+from adapters.clock import ManualClock, rfc3339
+from events.kinds import CONFIG_MAP, EVENT, NAMESPACE, NODE, POD, QUEUE
 from services.cluster.api import EmbeddedApi
 from services.cluster.cluster import EmbeddedCluster
+from services.cluster.expiry import expire_events
 from services.cluster.http import PortInUse, port_of
 from services.cluster.persistence import SqliteBacking
 from services.cluster.routes import Request
@@ -416,3 +417,21 @@ def test_the_rest_of_a_list_is_never_that_of_another() -> None:
     assert api.handle(Request("GET", NODE.path(), {"continue": tokens[1]})).status == 410
     (last,) = api.handle(Request("GET", NODE.path(), {"continue": tokens[-1]})).body["items"]
     assert last["metadata"]["name"] == "b"
+
+
+def test_events_end_an_hour_after_they_were_last_written() -> None:
+    held = store()
+    for name, last in (("old", START_MS), ("counted", START_MS + 600_000), ("odd", START_MS + 10**12), ("bad", None)):
+        written = "x" if last is None else rfc3339(last)
+        meta = {"name": name, "namespace": "default", "creationTimestamp": rfc3339(START_MS)}
+        held.put(EVENT, {"apiVersion": "v1", "kind": "Event", "metadata": meta, "lastTimestamp": written})
+    held.put(CONFIG_MAP, item("stays", creationTimestamp=rfc3339(START_MS)))
+    watching = Watch(held, EVENT, "", "", everything, held.version)
+    assert isinstance(held.clock, ManualClock)
+    held.clock.time_ms += 3_600_000
+    assert expire_events(held) == 0
+    held.clock.time_ms += 1_000
+    assert expire_events(held) == 3
+    assert sorted(lines(watching)) == [("DELETED", "bad"), ("DELETED", "odd"), ("DELETED", "old")]
+    assert [event["metadata"]["name"] for event in held.items(EVENT)] == ["counted"]
+    assert len(held.items(CONFIG_MAP)) == 1
