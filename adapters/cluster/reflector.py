@@ -166,6 +166,11 @@ class Reflector:
             self._inbox += events or ()
 
     @property
+    def watching(self) -> bool:
+        """Whether there is an open watch, which ``fetch`` can wait for."""
+        return self._stream is not None
+
+    @property
     def idle_ms(self) -> int:
         """How long a poll is known to bring nothing because of a back-off."""
         return self._backoff.remaining_ms

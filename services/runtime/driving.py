@@ -27,6 +27,8 @@ STATUS_S: Final = 0.5
 #: What watches bring within this time is worked off together.
 GATHER_S: Final = 0.025
 
+#: Where no watch is open this soon is soon enough: whoever leads has just polled, whoever does not has none.
+_UNOPENED_S: Final = 0.25
 _PAUSE_FIRST_S: Final = 0.2
 _PAUSE_LAST_S: Final = 10.0
 _REST_LAST_S: Final = 0.2
@@ -88,11 +90,13 @@ class WatchNews:
     async def __call__(self, timeout_s: float) -> None:
         # What ended since is no news any more; of one that backs off it would be news again and again.
         self._fetching = {reflector: task for reflector, task in self._fetching.items() if not task.done()}
-        idle = [reflector.idle_ms / 1000 for reflector in self._reflectors() if reflector.idle_ms]
         for reflector in self._reflectors():
-            if not reflector.idle_ms and reflector not in self._fetching:
+            if reflector.idle_ms:
+                timeout_s = min(timeout_s, reflector.idle_ms / 1000)
+            elif not reflector.watching:
+                timeout_s = min(timeout_s, _UNOPENED_S)
+            elif reflector not in self._fetching:
                 self._fetching[reflector] = asyncio.create_task(reflector.fetch())
-        timeout_s = min([timeout_s, *idle])
         if self._fetching:
             await asyncio.wait(self._fetching.values(), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         else:

@@ -247,25 +247,49 @@ async def test_relist_waits_for_no_event_of_a_quiet_kind() -> None:
     assert not streams[1].closed.is_set()
 
 
-async def test_a_kind_that_backs_off_is_no_news() -> None:
-    """A service that waits for several kinds is not woken again and again for one that the server does not have."""
-    absent, _, clock = reflector([ApiError(404, "NotFound", "no such kind")] * 9, [], jitter=True)
-    quiet, script, _ = reflector([Page([], "7", "")], [])
-    stream = Quiet()
+def opened(script: Script, stream: Quiet) -> Quiet:
+    """Let a script's watches be this one."""
     script.watch = lambda *_, **__: asyncio.sleep(0, stream)  # type: ignore[method-assign]
-    news = WatchNews(lambda: [absent, quiet])
-    await quiet.poll()
-    await news(60)  # nothing is open for the absent kind yet, so it is to be polled
-    while absent.idle_ms < 30_000:
-        clock.time_ms += absent.idle_ms
-        assert await absent.poll() == []
-    waiting = asyncio.create_task(news(60))
+    return stream
+
+
+async def waits_on(waiting: asyncio.Task[None]) -> bool:
+    """Tell whether somebody still waits when everything that can go on has gone on."""
     for _ in range(10):
         await asyncio.sleep(0)
-    assert not waiting.done()
-    await stream.close()
+    return not waiting.done()
+
+
+async def test_a_kind_that_backs_off_is_no_news() -> None:
+    """A service that waits for several kinds is not woken again and again for one that cannot be listed any more."""
+    away = ApiError(403, "Forbidden", "no rights any more")
+    broken, first, clock = reflector([Page([], "7", ""), *[away] * 9], [], jitter=True)
+    quiet, second, _ = reflector([Page([], "7", "")], [])
+    ends, stays = opened(first, Quiet()), opened(second, Quiet())
+    news = WatchNews(lambda: [broken, quiet])
+    await broken.poll()
+    await quiet.poll()
+    waiting = asyncio.create_task(news(60))
+    assert await waits_on(waiting)
+    await ends.close()
+    await waiting
+    while broken.idle_ms < 30_000:
+        clock.time_ms += broken.idle_ms
+        assert await broken.poll() == []
+    waiting = asyncio.create_task(news(60))
+    assert await waits_on(waiting)
+    await stays.close()
     await waiting
     await news.close()
+
+
+async def test_who_watches_nothing_is_not_woken_for_nothing() -> None:
+    """So it is with a watcher that another one leads before: it looks now and then whether it may lead."""
+    standby, script, _ = reflector([], [])
+    waiting = asyncio.create_task(WatchNews(lambda: [standby])(60))
+    assert await waits_on(waiting)
+    assert script.asked == []
+    waiting.cancel()
 
 
 def test_back_off_is_capped() -> None:
