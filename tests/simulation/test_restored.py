@@ -11,9 +11,9 @@ import pytest
 
 from adapters.cluster.port import ApiUnknown
 from events.kinds import POD
+from services.simulator.chaos.agreeing import told_otherwise
 from services.simulator.chaos.apilink import ARRIVED, ApiLink
 from services.simulator.chaos.driving import Task, at_once
-from services.simulator.chaos.healing import _told_otherwise
 from services.simulator.chaos.inspecting import Decision, decision_at
 from services.simulator.chaos.mishaps import RESTORED, UNBOUND, UNDELETED
 from services.simulator.chaos.plan import Plan, Step, draw
@@ -165,9 +165,9 @@ def test_who_ended_and_who_runs_must_be_on_the_log_at_rest() -> None:
     """What a restore brought back may be unknown for a while, and not for ever."""
     world = played([*pods(4), *RUN]).world
     world.inspect()
-    assert [*_told_otherwise(world)] == []
+    assert [*told_otherwise(world)] == []
     item = next(item for item in world.store.items(POD) if item["spec"].get("nodeName"))
     world.store.write(POD, {**item, "status": {**item["status"], "phase": "Succeeded"}})
-    (said,) = _told_otherwise(world)
+    (said,) = told_otherwise(world)
     node = item["spec"]["nodeName"]
     assert said.endswith(f"is live on {node} on the log, ended on {node} on the API server")

@@ -12,13 +12,12 @@ from typing import Final
 from adapters.log import audit
 from adapters.log.follower import Follower
 from adapters.log.memory import MemoryLog
-from events.kinds import NODE, OBSERVED_KINDS, POD, POD_GROUP
+from events.kinds import OBSERVED_KINDS
 from events.records import Batch
 from scheduling.decide import decide
-from scheduling.objects import Pod
-from scheduling.objects import pod as parse_pod
 from scheduling.state.fold import Fold
 from services.cluster.direct import DirectApi
+from services.simulator.chaos import agreeing
 from services.simulator.chaos.driving import at_once
 from services.simulator.chaos.judge import Judge
 from services.simulator.chaos.world import CLUSTER, ROLES, World
@@ -91,46 +90,17 @@ def liveness(world: World, judge: Judge) -> Iterator[str]:
         effect = command.bind or command.evict
         yield f"8: command {command.id} for {effect.name if effect else ''} has no outcome"
     yield from judge.torn_gangs()
-    yield from _left_behind(world)
-    yield from _told_otherwise(world)
+    yield from agreeing.left_undone(world)
+    yield from agreeing.told_otherwise(world)
     if not model.commands:
-        yield from _left_waiting(world)
+        fresh = listed_anew(world)
+        yield from agreeing.known_otherwise(world.inspector.state, fresh.state)
+        yield from agreeing.shown_otherwise(world)
+        yield from _left_waiting(world, fresh)
 
 
-def _told_otherwise(world: World) -> Iterator[str]:
-    """Yield what the log says of the cluster's objects that is not so."""
-    model = world.inspector.state.model
-    folded = {
-        POD: {uid for uid, entry in model.pods.items() if model.ours(entry.pod)},
-        POD_GROUP: {entry.group.uid for entry in model.groups.values()},
-        NODE: {view.node.uid for view in model.nodes.values() if view.node is not None},
-    }
-    for kind, uids in folded.items():
-        there = {item["metadata"]["uid"] for item in world.store.items(kind)}
-        for what, found in (("does not exist", uids - there), ("is not on the log", there - uids)):
-            if found:
-                yield f"7: {kind.name} {', '.join(sorted(found))} {what}"
-    for item in world.store.items(POD):
-        truth, entry = parse_pod(item), model.pods.get(item["metadata"]["uid"])
-        if entry is not None and (entry.pod.node, entry.pod.finished) != (truth.node, truth.finished):
-            told = f"{_where(entry.pod)} on the log, {_where(truth)} on the API server"
-            yield f"7: Pod {truth.key} {truth.uid} is {told}"
-
-
-def _where(pod: Pod) -> str:
-    return f"{'ended' if pod.finished else 'live'} on {pod.node or 'no node'}"
-
-
-def _left_behind(world: World) -> Iterator[str]:
-    """Yield the PodGroups that were made for a pod which is gone."""
-    uids = {item["metadata"]["uid"] for item in world.store.items(POD)}
-    for item in world.store.items(POD_GROUP):
-        owners = [owner for owner in item["metadata"].get("ownerReferences") or [] if owner.get("kind") == "Pod"]
-        if owners and not uids & {owner.get("uid") for owner in owners}:
-            yield f"8: PodGroup {item['metadata']['name']} outlived its pod"
-
-
-def _left_waiting(world: World) -> Iterator[str]:
+def listed_anew(world: World) -> Follower[Fold]:
+    """Return what a watcher that begins from nothing tells of the cluster as it is, folded."""
     log = MemoryLog()
     watcher = Watcher(
         DirectApi(world.api, "fresh"), log, world.clock, CLUSTER, "fresh", incarnation=lambda: "fresh",
@@ -141,6 +111,10 @@ def _left_waiting(world: World) -> Iterator[str]:
     follower = Follower(log, Fold())
     at_once(follower.catch_up())
     at_once(watcher.close())
+    return follower
+
+
+def _left_waiting(world: World, follower: Follower[Fold]) -> Iterator[str]:
     state = follower.state
     state.model.terms = dict(world.inspector.state.model.terms)
     now = max(world.clock.time_ms, world.inspector.state.model.time_ms)

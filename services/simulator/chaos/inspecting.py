@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from events.names import NODE_REGISTER
-from events.records import Batch, Body, Deleted, Genesis, ListChunk, Member, Observed, Opened, Outcome, Record
-from scheduling.devices.register import CardSpec, read_cards
+from events.records import Batch, Body, Deleted, Genesis, ListChunk, Member, Observed, Opened, Outcome, Record, Ticked
+from scheduling.devices.register import CardSpec
 from scheduling.state.decisions import decision_prefix
-from scheduling.state.fold import Fold
+from scheduling.state.fold import JUMP_MS, Fold
 from scheduling.state.model import Model
+from services.simulator.chaos import decided
+from services.simulator.chaos.decided import cards_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,14 @@ class Inspector(Fold):
         self._last_batch = (0, -1)
         self._terms: dict[str, int] = {}
         self._counted: set[tuple[str, int, int]] = set()
+        self._vgpu_times: dict[str, int] = {}
+        self._jump_seen = False
         super().__init__()
 
     def apply(self, position: int, record: Record, chain_before: str) -> str:
+        time_ms = self.model.time_ms
         verdict = super().apply(position, record, chain_before)
+        self._check_time(record, verdict, time_ms)
         if verdict.startswith("applied"):
             self._check(position, record)
             self._check_order(position, record.body)
@@ -65,6 +70,8 @@ class Inspector(Fold):
         if isinstance(record.body, Batch) and verdict.startswith("applied"):
             self._check_base(record, record.body)
             self._check_single(record)
+            found = decided.wrong(self.model, record.body, self.sequence - 1, self._vgpu_times)
+            self.wrong += [f"{number}: batch {record.id}: {text}" for number, text in found]
             self._remember(position, record, record.body)
         elif isinstance(record.body, Outcome) and verdict == "applied":
             self.outcomes[f"{record.body.verb} {record.body.result}"] += 1
@@ -141,6 +148,22 @@ class Inspector(Fold):
         for uid in [uid for uid, count in waiting.items() if count > 1]:
             self.wrong.append(f"7: batch {record.id}: pod {self.model.pods[uid].pod.key} has {waiting[uid]} commands")
 
+    def _check_time(self, record: Record, verdict: str, before: int) -> None:
+        """The log's time never goes back, and far ahead only if two records in a row that count say so (section 3)."""
+        now = self.model.time_ms
+        if isinstance(record.body, Genesis) and verdict == "applied":
+            self._jump_seen = False
+            self._vgpu_times.clear()
+            return
+        if now < before:
+            self.wrong.append(f"7: record {record.id} took the log's time back from {before} to {now}")
+        if before and now - before > JUMP_MS and not self._jump_seen:
+            self.wrong.append(f"7: record {record.id} alone moved the log's time from {before} to {now}")
+        counts = verdict.startswith("applied") or "jump" in verdict
+        if counts and isinstance(record.body, Opened | Ticked | Batch) and record.role == "scheduler":
+            asked = record.body.time_ms
+            self._jump_seen = bool(before) and now == before and asked - before > JUMP_MS
+
     def _remember(self, position: int, record: Record, batch: Batch) -> None:
         prefix = decision_prefix(self.model, record.term, batch.batch)
         self.evictions += len(batch.evictions)
@@ -158,16 +181,17 @@ def decision_at(place: int, model: Model, group: str, member: Member) -> Decisio
     of = model.groups.get(group)
     queue = of.group.queue if of else ""
     capability = dict(model.queues[queue].capability or {}) if queue in model.queues else {}
-    registered = frozenset((name, uuid) for name in model.nodes for uuid in _cards(model, name)) if capability else ()
+    registered = frozenset((name, uuid) for name in model.nodes for uuid in cards_of(model, name)) if capability else ()
     allocatable = dict(node.allocatable or {}) if node else {}
     holding = frozenset(uid for uid, entry in model.pods.items() if entry.pod.node and not entry.pod.finished)
     return Decision(
-        place, member, group, _cards(model, member.node), allocatable, queue, capability, frozenset(registered), holding
+        place,
+        member,
+        group,
+        cards_of(model, member.node),
+        allocatable,
+        queue,
+        capability,
+        frozenset(registered),
+        holding,
     )
-
-
-def _cards(model: Model, name: str) -> dict[str, CardSpec]:
-    """Return what a node was known to register."""
-    view = model.nodes.get(name)
-    text = view.node.annotations.get(NODE_REGISTER, "") if view and view.node else ""
-    return {card.uuid: card for card in read_cards(text)[0]}

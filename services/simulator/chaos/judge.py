@@ -30,11 +30,13 @@ from scheduling.objects import pod as parse_pod
 from scheduling.objects import pod_group as parse_group
 from services.simulator import truth
 from services.simulator.chaos.inspecting import Decision
+from services.simulator.chaos.refolding import Refolding
 from services.simulator.chaos.world import World
 
 #: Says what is too much of what some pods hold, by what a decision knew.
 Measure = Callable[[Decision, "list[Seen]"], Iterator[str]]
 
+_ASKED = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
 _LEGACY_MEMORY, _LEGACY_NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
 
 
@@ -69,6 +71,7 @@ class Judge:
         self._when_first_bound: dict[str, set[str]] = {}
         self._known_at_first: dict[str, set[str]] = {}
         self.ever_bound: dict[str, set[str]] = defaultdict(set)
+        self._refolding = Refolding(self.world.log, self.world.codec)
 
     def look(self) -> None:
         """Judge the world as it is now."""
@@ -85,6 +88,8 @@ class Judge:
         for name in sorted(self.world.inspector.state.refused & self._bound_by.keys() - self._ended):
             self._say(f"7: the refusal of {name} is on the log, and pod {self._bound_by[name]} is bound by it")
         self._remember_gangs()
+        for text in self._refolding.look(self.world.snapshot):
+            self._say(text)
 
     def _went_back(self) -> None:
         """An older state has come back: who is bound in it was judged when he became so."""
@@ -137,6 +142,7 @@ class Judge:
                 said = pod.annotations.get(names.DECISION, "none")
                 yield f"5: pod {pod.key} is bound to {pod.node} by decision {said}, which does not stand on the log"
                 continue
+            yield from self._asked(seen)
             yield from self._node(seen, decision)
             yield from self._devices(seen, decision)
             yield from self._legacy(seen, decision)
@@ -169,6 +175,23 @@ class Judge:
             if later is not None and later.place > decision.place and later.member.uid == seen.pod.uid:
                 yield later
 
+    # --- 5: what was asked for ---
+
+    def _asked(self, fresh: Seen) -> Iterator[str]:
+        """A pod holds what its containers ask for: else it is a lie that a card has room for it."""
+        for place, container in enumerate(fresh.pod.containers):
+            mine = [share for share in fresh.shares if share.container == place]
+            limits = resources.vector(container.limits)
+            wanted = {name: limits[name] // 1000 for name in _ASKED if name in limits}
+            number, memory, cores = (wanted.get(name, -1) for name in _ASKED)
+            if len(mine) != max(number, 0):
+                yield f"5: pod {fresh.pod.key}: container {place} asks for {max(number, 0)} cards and has {len(mine)}"
+            for share in mine:
+                if memory >= 0 and share.memory != memory:
+                    yield f"5: pod {fresh.pod.key}: container {place} asks for memory {memory}, has {share.memory}"
+                if cores >= 0 and share.cores != cores:
+                    yield f"5: pod {fresh.pod.key}: container {place} asks for cores {cores}, has {share.cores}"
+
     # --- 1 and 2: cards ---
 
     def _devices(self, fresh: Seen, decision: Decision) -> Iterator[str]:
@@ -185,6 +208,8 @@ class Judge:
             for other in others:
                 if mine & {share.suffix for share in other.shares if share.uuid == uuid}:
                     yield f"1: {uuid} on {fresh.pod.node}: a slice is held twice, by {_who([fresh, other])}"
+                if _cuts([fresh], uuid) and len(_cuts([fresh, other], uuid)) > 1:
+                    yield f"1: {uuid} on {fresh.pod.node} is cut in two ways, for {_who([fresh, other])}"
             yield from self._exclusive(fresh, card, others)
 
     def _card(self, node: str, uuid: str, what: str, known: Decision, held: list[Seen]) -> Iterator[str]:
@@ -311,6 +336,12 @@ def _agrees(seen: Seen, decision: Decision) -> bool:
         and member.allocation == pod.annotations.get(names.VGPU_IDS, "")
         and member.gpu_index == pod.annotations.get(names.GPU_INDEX, "")
     )
+
+
+def _cuts(held: Iterable[Seen], uuid: str) -> set[str]:
+    """Return the groups of the geometry that slices of a card belong to: it is cut in one way only (devices/F-17)."""
+    shares = [share for seen in held for share in seen.shares if share.uuid == uuid and share.suffix]
+    return {share.suffix.rpartition("-")[0] for share in shares}
 
 
 def _who(held: Iterable[Seen]) -> str:
