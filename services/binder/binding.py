@@ -154,10 +154,13 @@ class Bindings:
         return done
 
     def _given_up(self, member: Member) -> str:
-        """Say whether the place was free meanwhile: its Binding was made, seen, and undone by a restore (F-4)."""
+        """Say whether the place may be free: the pod was seen on a node, so it could end there (F-4).
+
+        If it is there the Binding is reported; if a restore undid that, no other one may be under way to its old place.
+        """
         entry = self._model.pods.get(member.uid)
-        undone = entry is not None and entry.lost and not entry.pod.node
-        return "its Binding was undone, and its place may be another's by now" if undone else ""
+        seen = entry is not None and (entry.lost or bool(entry.pod.node))
+        return "its Binding was undone, and its place may be another's by now" if seen else ""
 
     async def _node_refusal(self, command: Command, member: Member) -> str:
         """Say why nothing may be bound to the node: it, or its cards, are gone or full, or it was cordoned (F-12a)."""
