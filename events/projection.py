@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from events import canonical, kinds, names
 from events.canonical import Json
@@ -33,15 +33,43 @@ _PREEMPTS: Final = "PreemptLowerPriority"  # the policy of a pod that names none
 _DECIMAL_BITS_MAX: Final = 1024
 
 
+#: Namespace and name of a ConfigMap, and the key that is read.
+ConfigKey: TypeAlias = tuple[str, str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which pods and ConfigMaps are observed: our scheduler names, the ConfigMaps as (namespace, name, key)."""
+    """Which pods and ConfigMaps are observed: our scheduler names, and where the two configurations are."""
 
     scheduler_names: tuple[str, ...] = names.SCHEDULER_NAMES
-    config_maps: tuple[tuple[str, str, str], ...] = (names.SCHEDULER_CONFIG, names.DEVICE_CONFIG)
+    scheduler_config: ConfigKey = names.SCHEDULER_CONFIG
+    device_config: ConfigKey = names.DEVICE_CONFIG
+
+    @property
+    def config_maps(self) -> tuple[ConfigKey, ConfigKey]:
+        return self.scheduler_config, self.device_config
 
 
 DEFAULT_SCOPE: Final = Scope()
+
+
+def scope_in(config: Json) -> Scope:
+    """Return the scope that a watcher's effective configuration says; what it does not say is the usual."""
+    named = config.get("scheduler_names")
+    served = tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else ()
+    return Scope(
+        served or names.SCHEDULER_NAMES,
+        _config_key(config.get("scheduler_config"), names.SCHEDULER_CONFIG),
+        _config_key(config.get("device_config"), names.DEVICE_CONFIG),
+    )
+
+
+def _config_key(found: Any, usual: ConfigKey) -> ConfigKey:
+    part = mapping(found)
+    namespace, name, key = (part.get(field) for field in ("namespace", "name", "key"))
+    if isinstance(namespace, str) and isinstance(name, str) and isinstance(key, str):
+        return namespace, name, key
+    return usual
 
 
 # --- shapes ---------------------------------------------------------------------------------------------------------

@@ -24,10 +24,9 @@ from events import names
 from events.canonical import Json
 from events.codec import NotWritable
 from events.kinds import OBSERVED_KINDS, POD, Kind
-from events.projection import Scope, compare_key, project, relevant
+from events.projection import Scope, compare_key, project, relevant, scope_in
 from events.records import Batch, Genesis, Member, Observed, Opened, Outcome, Record
 from scheduling.state.fold import APPLIED, Fold
-from scheduling.state.observing import names_in
 
 #: How often the two are compared at most, and how long the log is waited for in between.
 LOOKS: Final = 10
@@ -109,7 +108,7 @@ class _Told:
         if isinstance(body, Genesis):
             self.incarnations.add(body.incarnation)
         elif isinstance(body, Opened) and body.role == "watcher":
-            self.scope = _scope(body.config)
+            self.scope = scope_in(body.config)
         elif isinstance(body, Observed):
             self.seen[f"{body.api_version}/{body.kind}", _key(body.object)] = (position, record.id)
         elif isinstance(body, Batch):
@@ -123,17 +122,6 @@ class _Told:
             entry = self.fold.model.pods.get(member.uid)
             if entry is not None and entry.placement is member:
                 self.placed[entry.placement_id] = _Placed(position, member)
-
-
-def _scope(config: Json) -> Scope:
-    """Return what a watcher observes, as its term says; the embedded one says nothing and observes the usual."""
-    usual = Scope()
-    maps = tuple(
-        (found["namespace"], found["name"], found["key"])
-        for found in (config.get("scheduler_config"), config.get("device_config"))
-        if isinstance(found, dict)
-    )
-    return Scope(names_in(config), maps or usual.config_maps)
 
 
 async def _look(api: ClusterApi, told: _Told, *, whole: bool) -> DriftReport:

@@ -76,10 +76,14 @@ class _Reader:
 
 
 def parse_deviceshare(
-    arguments: Mapping[str, Any] | None, predicates_arguments: Mapping[str, Any] | None
+    arguments: Mapping[str, Any] | None,
+    predicates_arguments: Mapping[str, Any] | None,
+    *,
+    device_config: tuple[str, str] = DEVICE_CONFIG[:2],
 ) -> tuple[DeviceShareArgs, tuple[str, ...], tuple[str, ...]]:
     """Read the arguments of the plugins ``deviceshare`` and ``predicates`` (P-15); None: not configured.
 
+    ``device_config`` is the device ConfigMap (namespace, name) where the arguments name none (P-7).
     Returns the values, the errors that refuse the configuration (P-12, X-2) and the warnings.
     """
     reader, old = _Reader(arguments or {}), _Reader(predicates_arguments or {})
@@ -93,8 +97,8 @@ def parse_deviceshare(
         node_lock=reader.boolean("deviceshare.NodeLockEnable"),
         policy=_policy(reader),
         weight=max(reader.integer("deviceshare.ScheduleWeight"), 0),
-        config_name=reader.text("deviceshare.KnownGeometriesCMName", DEVICE_CONFIG[1]),
-        config_namespace=reader.text("deviceshare.KnownGeometriesCMNamespace", DEVICE_CONFIG[0]),
+        config_name=reader.text("deviceshare.KnownGeometriesCMName", device_config[1]),
+        config_namespace=reader.text("deviceshare.KnownGeometriesCMNamespace", device_config[0]),
         rules=rules,
     )
     ascend = [f"{key} is out of scope and has no effect" for key in _ASCEND if reader.boolean(key)]

@@ -9,25 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from events.names import SCHEDULER_CONFIG
 from scheduling.config.model import ConfigReport, SchedulerConfig
 from scheduling.config.parse import default_config, parse
 from scheduling.devices.arguments import parse_deviceshare
 from scheduling.devices.config import parse_device_config
 from scheduling.devices.environment import DeviceEnv
-from scheduling.objects import ConfigMap
 from scheduling.state.model import Model
 
 _KEPT = "the last good configuration stays in force"
 
 
-def scheduler_config_changed(model: Model, found: ConfigMap | None) -> None:
-    """Take in the scheduler's ConfigMap as it is now (None: deleted or never there)."""
+def scheduler_config_changed(model: Model) -> None:
+    """Take in the scheduler's ConfigMap as it is now: it may be deleted, or never have been there."""
+    namespace, name, key = model.scope.scheduler_config
+    found = model.config_maps.get(f"{namespace}/{name}")
     if found is None:
-        _without_file(model)
+        _without_file(model, f"{namespace}/{name}")
         return
     model.config_seen = True
-    _, name, key = SCHEDULER_CONFIG
     text = found.data.get(key)
     missing = ConfigReport(None, (f"ConfigMap {found.key}: key {key} not found",))
     report = missing if text is None else parse(text)
@@ -41,12 +40,12 @@ def scheduler_config_changed(model: Model, found: ConfigMap | None) -> None:
     model.config_report = ConfigReport(None, report.errors, (*report.warnings, f"{name} was refused: {_KEPT}"))
 
 
-def _without_file(model: Model) -> None:
+def _without_file(model: Model, key: str) -> None:
     if not model.config_seen:
         model.config = default_config()
         model.config_report = ConfigReport(model.config)
         return
-    warning = f"ConfigMap {SCHEDULER_CONFIG[0]}/{SCHEDULER_CONFIG[1]} was deleted: {_KEPT}"
+    warning = f"ConfigMap {key} was deleted: {_KEPT}"
     errors = () if model.config else model.config_report.errors
     model.config_report = ConfigReport(model.config, errors, (warning,))
 
@@ -54,9 +53,11 @@ def _without_file(model: Model) -> None:
 def device_env(model: Model) -> tuple[DeviceEnv, tuple[str, ...]]:
     """Return the device environment of the configuration in force, and what to warn about."""
     share = _arguments(model.config, "deviceshare")
-    arguments, _, warnings = parse_deviceshare(share, _arguments(model.config, "predicates"))
+    namespace, name, key = model.scope.device_config
+    predicates = _arguments(model.config, "predicates")
+    arguments, _, warnings = parse_deviceshare(share, predicates, device_config=(namespace, name))
     found = model.config_maps.get(f"{arguments.config_namespace}/{arguments.config_name}")
-    config, more = parse_device_config(found.data.get("device-config.yaml") if found else None)
+    config, more = parse_device_config(found.data.get(key) if found else None)
     return DeviceEnv(config, arguments), (*warnings, *more)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from events.canonical import Json
-from events.names import SCHEDULER_NAMES
+from events.projection import DEFAULT_SCOPE, Scope
 from events.records import BindCommand, EvictCommand, GroupBook, Member, PodBook, Promise
 from scheduling.config.model import ConfigReport, SchedulerConfig
 from scheduling.devices.environment import DeviceEnv
@@ -104,8 +104,8 @@ class Model:
     incarnation: str = ""
     time_ms: int = 0
     terms: dict[str, Term] = field(default_factory=dict)
-    #: Whose pods are ours (scheduling/AS-2): what the watcher's term says that it serves.
-    scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
+    #: Whose pods are ours (scheduling/AS-2) and where the configurations are: as the watcher's term says.
+    scope: Scope = DEFAULT_SCOPE
     listed: set[str] = field(default_factory=set)
 
     pods: dict[str, PodEntry] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class Model:
 
     def ours(self, pod: Pod) -> bool:
         """Tell whether we schedule this pod (scheduling/AS-2)."""
-        return pod.scheduler in self.scheduler_names
+        return pod.scheduler in self.scope.scheduler_names
 
 
 @dataclass

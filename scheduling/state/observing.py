@@ -15,7 +15,7 @@ from typing import Any
 from events import canonical, names
 from events.canonical import Json
 from events.kinds import CONFIG_MAP, NODE, OBSERVED_KINDS, POD, POD_GROUP, PRIORITY_CLASS, QUEUE
-from events.projection import newer
+from events.projection import DEFAULT_SCOPE, Scope, newer, scope_in
 from events.records import Deleted, GroupBook, ListChunk, ListEnd, Observed, spelled
 from scheduling import objects
 from scheduling.state.configuring import device_env, scheduler_config_changed
@@ -28,7 +28,6 @@ _POD, _NODE, _POD_GROUP, _QUEUE, _PRIORITY_CLASS, _CONFIG_MAP = (
     f"{kind.api_version}/{kind.name}" for kind in (POD, NODE, POD_GROUP, QUEUE, PRIORITY_CLASS, CONFIG_MAP)
 )
 APPLIED = "applied"
-_CONFIG_KEY = f"{names.SCHEDULER_CONFIG[0]}/{names.SCHEDULER_CONFIG[1]}"
 _LOCKS = (names.VGPU_NODE_LOCK, names.GPUSHARE_NODE_LOCK)
 
 
@@ -58,26 +57,36 @@ class Observing:
     def new_term(self, config: Json) -> None:
         """A new watcher term: versions start afresh, tombstones bind no more, every kind is to be listed again.
 
-        Its configuration says whose pods are ours (scheduling/AS-2).
+        Its configuration says whose pods are ours (scheduling/AS-2), and which ConfigMaps hold the configurations.
         """
         self._gone.clear()
         self._lists.clear()
         self._model.listed.clear()
         self._digest.set("listed", "", None)
-        self.serve(names_in(config))
+        self.serve(scope_in(config))
 
-    def serve(self, scheduler_names: tuple[str, ...]) -> None:
-        """Say whose pods are ours from here on: who was a member of a PodGroup may be none now, and others are."""
-        model = self._model
-        if scheduler_names == model.scheduler_names:
+    def serve(self, scope: Scope) -> None:
+        """Say what is ours from here on: who was a member of a PodGroup may be none now, and others are.
+
+        Where the scheduler's configuration is another ConfigMap, none of it was seen yet.
+        """
+        model, before = self._model, self._model.scope
+        if scope == before:
             return
-        model.scheduler_names = scheduler_names
-        usual = scheduler_names == names.SCHEDULER_NAMES
-        self._digest.set("scheduler names", "", None if usual else list(scheduler_names))
+        model.scope = scope
+        usual = scope.scheduler_names == DEFAULT_SCOPE.scheduler_names
+        self._digest.set("scheduler names", "", None if usual else list(scope.scheduler_names))
+        usual = scope.config_maps == DEFAULT_SCOPE.config_maps
+        self._digest.set("config maps", "", None if usual else [list(key) for key in scope.config_maps])
         model.members.clear()
         for uid, entry in model.pods.items():
             self._join(uid, entry.pod)
         model.changes.everything()
+        if scope.config_maps != before.config_maps:
+            another = scope.scheduler_config != before.scheduler_config
+            if another:
+                model.config_seen = model.config_accepted = False
+            self.configure(scheduler=another)
 
     def _join(self, uid: str, pod: objects.Pod) -> None:
         if self._model.ours(pod) and pod.group_key:
@@ -309,12 +318,13 @@ class Observing:
         self._digest.set_late("group", group.key, partial(group_part, entry))
 
     def _config_map(self, key: str) -> None:
-        self.configure(scheduler=key == _CONFIG_KEY)
+        namespace, name, _ = self._model.scope.scheduler_config
+        self.configure(scheduler=key == f"{namespace}/{name}")
 
     def configure(self, *, scheduler: bool = True) -> None:
         """Bring the configuration in force in line with the ConfigMaps; a changed one rebuilds the books (N-16)."""
         if scheduler:
-            scheduler_config_changed(self._model, self._model.config_maps.get(_CONFIG_KEY))
+            scheduler_config_changed(self._model)
         env, warnings = device_env(self._model)
         self._model.device_warnings = warnings
         if env != self._model.env:
@@ -354,13 +364,6 @@ def pod_part(entry: PodEntry) -> list[Any]:
 def group_part(entry: GroupEntry) -> list[Any]:
     """Return what the digest says of a PodGroup beyond its observation."""
     return [entry.changed_at, entry.first_seen, spelled(entry.book), entry.attempts]
-
-
-def names_in(config: Json) -> tuple[str, ...]:
-    """Return the scheduler names in a watcher's effective configuration; one that has none serves the usual ones."""
-    found = config.get("scheduler_names")
-    named = tuple(name for name in found if isinstance(name, str)) if isinstance(found, list) else ()
-    return named or names.SCHEDULER_NAMES
 
 
 def content_of(kind: str, item: Json) -> bytes:

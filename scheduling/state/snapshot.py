@@ -23,6 +23,7 @@ from typing import Any, Final, TypeVar
 from events import canonical
 from events.canonical import Json
 from events.kinds import CONFIG_MAP, NODE, POD, POD_GROUP, PRIORITY_CLASS, QUEUE
+from events.projection import Scope
 from events.records import EvictCommand, GroupBook, Member, PodBook, Promise
 from scheduling import objects
 from scheduling.config.model import ConfigReport
@@ -43,7 +44,7 @@ _POD, _NODE, _POD_GROUP, _QUEUE, _PRIORITY_CLASS, _CONFIG_MAP = (
 )
 
 #: What these bytes are; another format, older or newer, is not read.
-FORMAT: Final = "gpuledger/snapshot/2"
+FORMAT: Final = "gpuledger/snapshot/3"
 #: Parts of the state's digest that are there only once something was said.
 _SAID: Final = ("promises", "search", "time")
 
@@ -117,7 +118,7 @@ def _small(fold: Fold) -> Json:
         "jump_ms": fold._jump_ms, "last_batch": fold._decisions._last_batch,
         "cluster": model.cluster, "incarnation": model.incarnation, "time_ms": model.time_ms,
         "terms": {role: [term.number, term.writer, term.next_record] for role, term in model.terms.items()},
-        "scheduler_names": list(model.scheduler_names),
+        "scope": [list(part) for part in (model.scope.scheduler_names, *model.scope.config_maps)],
         "listed": sorted(model.listed), "gone": sorted(fold._observing._gone),
         "config": "none" if model.config is None else "accepted" if model.config_accepted else "default",
         "config_text": model.config_text, "config_seen": model.config_seen, "config_accepted": model.config_accepted,
@@ -247,7 +248,8 @@ class _Loading:
         for role, term in small["terms"].items():
             model.terms[role] = Term(*term)
             self._digest.set("term", role, term)
-        fold._observing.serve(tuple(small["scheduler_names"]))
+        served, scheduler, devices = (tuple(part) for part in small["scope"])
+        fold._observing.serve(Scope(served, scheduler, devices))
         model.listed.update(small["listed"])
         self._digest.set("listed", "", small["listed"])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from events import names
 from events.kinds import CONFIG_MAP
 from scheduling.state.model import Model
 from services.binder.recorder import Recorder
@@ -22,7 +21,7 @@ class ConfigStatus:
     def due(self, model: Model) -> Iterator[Due]:
         """Record what is new; there is nothing to write."""
         report = model.config_report
-        namespace, name, _ = names.SCHEDULER_CONFIG
+        namespace, name, _ = model.scope.scheduler_config
         found = {
             *self._texts(model, namespace, name, "ConfigRefused", report.errors),
             *self._texts(model, namespace, name, "ConfigWarning", report.warnings),

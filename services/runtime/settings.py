@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, m
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from events.names import DEVICE_CONFIG, SCHEDULER_CONFIG
-from events.projection import Scope
+from events.projection import ConfigKey, Scope
 
 S = TypeVar("S", bound=BaseSettings)
 _CLUSTER_NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -115,8 +115,12 @@ class ConfigMapName(_Section):
     name: str
     key: str
 
+    @property
+    def where(self) -> ConfigKey:
+        return self.namespace, self.name, self.key
 
-def _named(entry: tuple[str, str, str]) -> ConfigMapName:
+
+def _named(entry: ConfigKey) -> ConfigMapName:
     namespace, name, key = entry
     return ConfigMapName(namespace=namespace, name=name, key=key)
 
@@ -213,8 +217,7 @@ class Settings(Configured):
     @property
     def scope(self) -> Scope:
         """Which pods and ConfigMaps are observed."""
-        maps = (self.scheduler_config, self.device_config)
-        return Scope(self.scheduler_names, tuple((item.namespace, item.name, item.key) for item in maps))
+        return Scope(self.scheduler_names, self.scheduler_config.where, self.device_config.where)
 
 
 def load_settings(path: Path | None = None) -> Settings:

@@ -216,7 +216,7 @@ def test_a_snapshot_is_refused_whatever_is_wrong_with_it() -> None:
     for wrong, words in (
         (data[: len(data) // 2], "digest"),
         (data.replace(b'"n1"', b'"n9"', 1), "digest"),
-        (data.replace(b"snapshot/2", b"snapshot/0", 1), "format"),
+        (data.replace(b"snapshot/3", b"snapshot/0", 1), "format"),
         (head.replace(b'"state":"', b'"state":"0') + b"\n" + rest, "come to its state"),
         (b"", "damaged"),
         (b"[]\n", "format"),

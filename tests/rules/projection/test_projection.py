@@ -190,7 +190,7 @@ def test_which_config_maps_are_observed() -> None:
     renamed = config("gpu", "cards", "device-config.yaml", "password")
     assert relevant(CONFIG_MAP, renamed)
     assert project(CONFIG_MAP, renamed)["data"] == {"device-config.yaml": "text"}
-    scope = Scope(config_maps=(("x", "y", "conf"),))
+    scope = Scope(scheduler_config=("x", "y", "conf"), device_config=("x", "z", "conf"))
     assert relevant(CONFIG_MAP, config("x", "y"), scope)
     assert not relevant(CONFIG_MAP, renamed, scope)
 
