@@ -42,6 +42,16 @@ class View:
         self._seen.clear()
         self._listed.clear()
 
+    def went_back(self, deltas: Sequence[Delta]) -> bool:
+        """Tell whether a list is of a server that was restored: it, or an object in it, is older than one seen before.
+
+        The server may have passed the version that was reached before anybody looked; its objects have not.
+        """
+        listed = (item for delta in deltas if isinstance(delta, Listed) for item in delta.items)
+        return any(isinstance(delta, ListEnd) and delta.went_back for delta in deltas) or any(
+            _uid(item) in self._seen and newer(self._seen[_uid(item)], _version(item)) for item in listed
+        )
+
     def newest(self, deltas: Sequence[Delta], memory: Memory) -> list[Delta]:
         """Return deltas without the forms of objects that a newer one, which came after them, replaces or ends.
 

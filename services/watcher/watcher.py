@@ -137,7 +137,7 @@ class Watcher:
         """Append what the reflectors brought, together. After a failure the term's lists begin anew."""
         self._see_to_confirmation(memory)
         news = [(self._views[reflector.kind], await reflector.poll()) for reflector in self._reflectors]
-        if any(isinstance(delta, ListEnd) and delta.went_back for _, deltas in news for delta in deltas):
+        if any(view.went_back(deltas) for view, deltas in news):
             self._leadership.give_up()
             self._term = 0
             return True

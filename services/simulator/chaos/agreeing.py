@@ -97,7 +97,7 @@ def left_undone(world: World) -> Iterator[str]:
         if ours and made_for and (pod.namespace, name) not in named:
             yield f"8: pod {pod.key} has no PodGroup"
     for job in world.store.items(VOLCANO_JOB):
-        yield from _short(job, pods)
+        yield from _short(job, world.store.items(POD))
     for item in world.store.items(NODE):
         notes = item["metadata"].get("annotations") or {}
         for lock, mark in names.LOCK_MARKS.items():
@@ -115,7 +115,7 @@ def _outlived(groups: list[Json], pods: set[str]) -> Iterator[str]:
 
 
 def _short(job: Json, pods: list[Json]) -> Iterator[str]:
-    """Yield a job that goes on and has fewer pods than it asks for."""
+    """Yield a job that goes on and has fewer pods than it asks for; one on its way out still has its name."""
     meta, phase = job["metadata"], ((job.get("status") or {}).get("state") or {}).get("phase", "")
     mine = [
         item for item in pods
