@@ -194,7 +194,7 @@ async def test_a_report_that_comes_after_the_restored_list_frees_its_place_after
 async def test_status_that_went_back_is_written_again(kind: object, passed: bool) -> None:
     """PG-2, Q-23: status is complete at rest, also where it was lost.
 
-    ``passed``: the restored server has gone on beyond what was seen, and only one node's version tells (seed 200000523).
+    ``passed``: the restored server has gone on beyond what was seen; only a node's version tells (seed 200000523).
     """
     world = await begun()
     saved = world.backup()
