@@ -8,22 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 from unittest import mock
+from zlib import crc32
 
 from adapters.cluster.port import ApiUnknown
 from adapters.cluster.reflector import Reflector
+from events.kinds import QUEUE
 from events.records import Opened, Record
-from scheduling.devices import columns, fitting
+from scheduling import decide
+from scheduling.cycle.plugins.priority import PriorityPlugin
+from scheduling.devices import books, cards, columns, fitting, geometry
 from scheduling.devices.claims import Claim
 from scheduling.objects import Pod
-from scheduling.state import observing, placing
+from scheduling.state import observing, placing, snapshot
 from scheduling.state.decisions import Decisions
 from scheduling.state.fold import Fold
 from scheduling.state.model import Term
 from scheduling.state.placing import Placing
 from services.binder import binding
 from services.binder.binding import Answer, Bindings
+from services.binder.gangs import Gangs
+from services.binder.status import StatusWriter
+from services.controller import podgroups
 from services.scheduler.scheduler import Scheduler
 from services.watcher import view
 
@@ -255,6 +263,139 @@ def undone_command_forgotten(stack: ExitStack) -> None:
     _set(stack, observing.Observing, "_take_up_command", lambda *_: None)
 
 
+def ill_card_used(stack: ExitStack) -> None:
+    """A card that its node agent calls ill takes pods."""
+    usable = cached_property(lambda self: self.spec.sound and not self.lacks_geometry and not self.blocked)
+    usable.__set_name__(cards.Card, "usable")
+    _set(stack, cards.Card, "usable", usable)
+
+
+def half_is_booked(stack: ExitStack) -> None:
+    """A decision gives a pod half of the memory that it asks for, so nothing is ever found to be too much."""
+    original = fitting._Trial._share
+
+    def share(self: Any, card: Any, request: Any, asked: int, place: int) -> Any:
+        return original(self, card, request, asked // 2 if asked > 1 else asked, place)
+
+    _set(stack, fitting._Trial, "_share", share)
+    _set(stack, books, "quick_fit", lambda *_: None)
+
+
+def cut_in_two_ways(stack: ExitStack) -> None:
+    """A MIG card is given out in slices of one geometry beside those of another, as far as there is memory."""
+
+    def choose(self: Any, asked: int) -> Any:
+        for group in self.groups:
+            used = frozenset(place for name, place in self.slices if name == group.name)
+            found = geometry.choose((group,), group.name, used, asked * self.factor)
+            if found is not None and self.used_memory + found.memory // self.factor <= self.memory:
+                return found
+        return None
+
+    blocked = cached_property(lambda _: False)
+    blocked.__set_name__(cards.Card, "blocked")
+    _set(stack, cards.Card, "choose_slice", choose)
+    _set(stack, cards.Card, "blocked", blocked)
+
+
+def restart_forgets_rules(stack: ExitStack) -> None:
+    """Who begins at a snapshot does not know which pods keep their card to themselves."""
+    original = snapshot.held_by
+
+    def held_by(entry: Any, env: Any) -> Claim | None:
+        claim = original(entry, env)
+        return replace(claim, rules=()) if claim is not None else None
+
+    _set(stack, snapshot, "held_by", held_by)
+
+
+def one_tick_is_enough(stack: ExitStack) -> None:
+    """The log's time goes wherever a single record says, if that is ahead."""
+
+    def move(self: Any, time_ms: int) -> bool:
+        if time_ms > self.model.time_ms:
+            self._set_time(time_ms)
+        return True
+
+    _set(stack, Fold, "_move_time", move)
+
+
+def times_stand_still(stack: ExitStack) -> None:
+    """Two pods that are decided on within a second have the same time on their node (devices/A-8)."""
+    original = decide._Difference.__init__
+
+    def begin(self: Any, model: Any, result: Any, now_ms: int) -> None:
+        original(self, model, result, now_ms)
+        self._node_time = {}
+
+    _set(stack, decide._Difference, "__init__", begin)
+
+
+def status_is_not_written(stack: ExitStack) -> None:
+    """The status writer reads on and writes nothing."""
+
+    async def step(self: Any, *, rest: bool = False) -> bool:
+        return bool(await self.follower.catch_up())
+
+    _set(stack, StatusWriter, "step", step)
+
+
+def pod_without_a_group(stack: ExitStack) -> None:
+    """One pod in three never gets its PodGroup."""
+    original = podgroups.reconcile_pod
+
+    def reconcile(world: Any, ref: Any, schedulers: Any) -> Any:
+        pod = world.at(ref)
+        left_out = pod is not None and crc32(pod["metadata"]["uid"].encode()) % 3 == 0
+        return [] if left_out else original(world, ref, schedulers)
+
+    _set(stack, podgroups, "reconcile_pod", reconcile)
+
+
+def lower_one_takes_over(stack: ExitStack) -> None:
+    """Pods of any other job make way, of whatever priority."""
+    _set(stack, PriorityPlugin, "_lower", staticmethod(lambda task, preemptor: task.job is not preemptor.job))
+    _set(stack, PriorityPlugin, "spares", lambda *_: False)
+
+
+def queue_change_dropped(stack: ExitStack) -> None:
+    """A Queue that changes is not observed again until a list."""
+    original = view.View._upsert
+
+    def upsert(self: Any, item: Any, memory: Any, *arguments: Any) -> Any:
+        known = self._kind == QUEUE and memory.of(QUEUE).get(item["metadata"]["name"])
+        return [] if known else original(self, item, memory, *arguments)
+
+    _set(stack, view.View, "_upsert", upsert)
+
+
+def gone_node_frees_its_pods(stack: ExitStack) -> None:
+    """What pods hold is forgotten with their node, which may come back with them (devices/N-23a)."""
+    original = Placing.set_node
+
+    def set_node(self: Any, name: str, node: Any) -> None:
+        for uid in [*self._view(name).tasks] if node is None else ():
+            self.remove(uid)
+        original(self, name, node)
+
+    _set(stack, Placing, "set_node", set_node)
+
+
+def torn_gang_bound(stack: ExitStack) -> None:
+    """The binder binds what is left of a gang."""
+    _set(stack, Gangs, "refusal", lambda *_: "")
+
+
+def digest_not_kept(stack: ExitStack) -> None:
+    """What a decision or an outcome changes of a pod, its digest does not."""
+
+    def update(self: Any, entry: Any) -> None:
+        self._placing.book(entry)
+        self._model.changes.group(entry.pod.group_key)
+
+    _set(stack, Decisions, "_update", update)
+
+
 #: The ten of the bar, then some more.
 MUTANTS: Final[dict[str, Mutant]] = {
     "no-fence": no_fence,
@@ -274,6 +415,27 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "outcome-lost": outcome_lost,
     "goes-on-after-a-break": goes_on_after_a_break,
     "undone-command-forgotten": undone_command_forgotten,
+    "ill-card-used": ill_card_used,
+    "half-is-booked": half_is_booked,
+    "cut-in-two-ways": cut_in_two_ways,
+    "restart-forgets-rules": restart_forgets_rules,
+    "one-tick-is-enough": one_tick_is_enough,
+    "times-stand-still": times_stand_still,
+    "status-is-not-written": status_is_not_written,
+    "pod-without-a-group": pod_without_a_group,
+    "lower-one-takes-over": lower_one_takes_over,
+    "queue-change-dropped": queue_change_dropped,
+    "gone-node-frees-its-pods": gone_node_frees_its_pods,
+    "torn-gang-bound": torn_gang_bound,
+    "digest-not-kept": digest_not_kept,
+}
+
+#: The steps without which a planted fault that shows seldom does not show.
+ABOUT: Final[dict[str, tuple[str, ...]]] = {
+    "no-preconditions": ("touch pod", "bind fault", "hold at", "second"),
+    "overtaken-applied": ("touch pod", "touch node", "hold at", "append fault"),
+    "goes-on-after-a-break": ("restore",),
+    "undone-command-forgotten": ("restore",),
 }
 
 

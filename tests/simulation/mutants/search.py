@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ KNOWN: Final = Path(__file__).parent / "caught.json"
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from simulation.mutants.planted import MUTANTS, planted  # noqa: E402 (run as a script it has to find its neighbours)
+from simulation.mutants.planted import ABOUT, MUTANTS, planted  # noqa: E402 (run as a script it has to find its neighbours)
 
 from services.runtime import logging  # noqa: E402
 from services.simulator.chaos.plan import draw  # noqa: E402
@@ -22,14 +23,25 @@ from services.simulator.chaos.playing import play  # noqa: E402
 
 
 def caught_by(name: str, first: int | None = None, start: int = 1) -> tuple[int, list[str]]:
-    """Return the first seed that fails with a planted fault only, and what it says; nothing if none does."""
-    order = [*([] if first is None else [first]), *range(start, SEEDS_MAX + 1)]
-    for seed in order:
+    """Return the first seed that fails with a planted fault only, and what it says; nothing if none does.
+
+    ``first`` is tried first, then those with the most steps that matter for this fault (``ABOUT``).
+    """
+    for seed in (*([] if first is None else [first]), *_likely(name, start)):
         with planted(name):
             failures = play(draw(seed, STEPS)).failures
         if failures and not play(draw(seed, STEPS)).failures:
             return seed, failures
     return SEEDS_MAX + 1, []
+
+
+def _likely(name: str, start: int) -> Iterator[int]:
+    about, seeds = ABOUT.get(name, ()), range(start, SEEDS_MAX + 1)
+
+    def steps(seed: int) -> int:
+        return sum(step.verb in about for step in draw(seed, STEPS).steps)
+
+    yield from sorted(seeds, key=lambda seed: -steps(seed)) if about else seeds
 
 
 def main(names: list[str]) -> None:
