@@ -115,12 +115,20 @@ def _outlived(groups: list[Json], pods: set[str]) -> Iterator[str]:
 
 
 def _short(job: Json, pods: list[Json]) -> Iterator[str]:
-    """Yield a job that goes on and has fewer pods than it asks for; one on its way out still has its name."""
+    """Yield a job that goes on and has fewer pods than it asks for.
+
+    One that is on its way out, of this job or an earlier one of its name, keeps its name as long as its node is away.
+    """
     meta, phase = job["metadata"], ((job.get("status") or {}).get("state") or {}).get("phase", "")
-    mine = [
-        item for item in pods
-        if any(owner.get("uid") == meta["uid"] for owner in item["metadata"].get("ownerReferences") or [])
-    ]  # fmt: skip
-    wanted = sum(task["replicas"] for task in job["spec"]["tasks"])
-    if phase in ("", "Pending", "Running") and not meta.get("deletionTimestamp") and len(mine) < wanted:
-        yield f"8: job {meta['name']} ({phase}) has {len(mine)} of {wanted} pods"
+    owned = {
+        item["metadata"]["name"]: {owner.get("uid") for owner in item["metadata"].get("ownerReferences") or []}
+        for item in pods
+        if item["metadata"]["namespace"] == meta["namespace"]
+    }
+    leaving = {item["metadata"]["name"] for item in pods if item["metadata"].get("deletionTimestamp")}
+    wanted = {
+        f"{meta['name']}-{task['name']}-{index}" for task in job["spec"]["tasks"] for index in range(task["replicas"])
+    }
+    there = {name for name in wanted if meta["uid"] in owned.get(name, ()) or name in leaving}
+    if phase in ("", "Pending", "Running") and not meta.get("deletionTimestamp") and there != wanted:
+        yield f"8: job {meta['name']} ({phase}) lacks {', '.join(sorted(wanted - there))}"
