@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from events.kinds import POD
-from services.simulator.chaos.apilink import TIMEOUT_LATE
+from services.simulator.chaos.apilink import INVALID, TIMEOUT_LATE
 from services.simulator.chaos.plan import Step, draw
 from services.simulator.chaos.playing import Player
 
 #: Decided on, a gang of two that needs both, and not bound.
 DECIDED = [Step("gang", 7), *[Step(f"run {role}", 1) for role in ("controller", "watcher", "scheduler", "status")] * 8]
+
+
+def test_a_gang_that_lost_a_member_by_its_failing_is_not_torn() -> None:
+    """The first was bound and failed at once, the second was refused: without the first there are too few (F-9)."""
+    player = Player(draw(2, 1).only(DECIDED))
+    for step in DECIDED:
+        player._step(step)
+        player.judge.look()
+    world, judge = player.world, player.judge
+    world.network.arm(INVALID, "binder", "bind")
+    player._step(Step("run binder", 1))
+    judge.look()
+    (bound,) = [item for item in world.store.items(POD) if item["spec"].get("nodeName")]
+    assert [*judge.torn_gangs()]
+    world.store.write(POD, {**bound, "status": {"phase": "Failed"}})
+    judge.look()
+    judge._seen[bound["metadata"]["uid"]].pod = replace(judge._seen[bound["metadata"]["uid"]].pod, phase="Running")
+    assert not [*judge.torn_gangs()]
 
 
 @pytest.mark.parametrize("told", [True, False])

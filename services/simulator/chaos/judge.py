@@ -301,7 +301,12 @@ class Judge:
             if bound:
                 known = [self.world.known_at_binding.get(pod, frozenset()) for pod in bound]
                 self._known_at_first.setdefault(uid, set().union(*known))
-                there = {seen.pod.uid for seen in members[f"{meta['namespace']}/{meta['name']}"]}
+                # One that failed is no member any more that counts, and is not replaced by the scheduler.
+                there = {
+                    seen.pod.uid
+                    for seen in members[f"{meta['namespace']}/{meta['name']}"]
+                    if seen.pod.phase != "Failed"
+                }
                 if self._when_first_bound.setdefault(uid, there) - there:
                     self.complete.add(uid)  # who lost a member after its first Binding may do without it (F-9)
             if len(self.ever_bound[uid]) >= minimum:
