@@ -33,6 +33,22 @@ def test_a_gang_that_lost_a_member_by_its_failing_is_not_torn() -> None:
     assert not [*judge.torn_gangs()]
 
 
+def test_a_gang_that_is_being_undone_is_not_torn() -> None:
+    """scheduling/F-2: its last member waits for a node that is away."""
+    player = Player(draw(2, 1).only(DECIDED))
+    for step in DECIDED:
+        player._step(step)
+    world, judge = player.world, player.judge
+    world.network.arm(INVALID, "binder", "bind")
+    player._step(Step("run binder", 1))
+    judge.look()
+    (bound,) = [item for item in world.store.items(POD) if item["spec"].get("nodeName")]
+    assert [*judge.torn_gangs()]
+    world.store.write(POD, {**bound, "metadata": {**bound["metadata"], "deletionTimestamp": "2026-01-01T00:00:09Z"}})
+    judge.look()
+    assert not [*judge.torn_gangs()]
+
+
 @pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("late", [True, False])
 def test_a_gang_is_torn_by_a_binder_that_was_told_of_a_member_that_was_gone(told: bool, late: bool) -> None:

@@ -326,7 +326,7 @@ class Judge:
             if self._known_at_first.get(group.uid, set()) - {pod.uid for pod in there}:
                 continue  # it lost members (F-9)
             if (
-                not all(pod.finished for pod in bound)
+                not all(pod.finished or pod.deleting for pod in bound)  # what is undone may wait for its node
                 and len(bound) + len(free) < group.min_member
                 and group.uid not in self.complete
             ):
