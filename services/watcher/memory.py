@@ -58,11 +58,15 @@ class Report:
         done = body.result == "applied" or body.verb == "evict"
         return cls(body.uid, body.verb, body.version) if done else cls(body.uid, "lost", "")
 
-    def seen_on(self, known: Known) -> bool:
-        """Tell whether what was observed of the pod before the report is what it reports."""
+    def seen_on(self, known: Known, term: int | None = None) -> bool:
+        """Tell whether what was observed of the pod before the report is what it reports.
+
+        A version that was recorded before ``term``, which is under way, may be of a lost future: it says nothing.
+        """
         if self.verb == "evict":
             return known.ending
-        return known.bound or (self.verb == "bind" and newer(known.version, self.version))
+        comparable = term is None or known.term == term
+        return known.bound or (self.verb == "bind" and comparable and newer(known.version, self.version))
 
     def shown_by(self, known: Known, *, listed: bool = False) -> bool:
         """Tell whether an observation shows it, or that it is not so any more (scheduling/F-4)."""
@@ -184,7 +188,8 @@ class Memory:
         """Await what is reported of a pod that is on the log; if its end was appended, that may be void."""
         known = self.of(POD).get(key)
         there = known is not None and known.uid == report.uid
-        seen = report.seen_on(known) if known is not None and there else (POD, key) not in self._unconfirmed
+        term = self.model.terms.get("watcher", Term()).number
+        seen = report.seen_on(known, term) if known is not None and there else (POD, key) not in self._unconfirmed
         if not seen:
             self._reports[key] = report
 

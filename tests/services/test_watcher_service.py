@@ -469,3 +469,12 @@ async def test_what_a_superseded_watcher_appended_is_told_again_when_it_leads_ag
         world.clock.time_ms += 3_600_000
         await old.step()
     assert list((await world.fold()).model.nodes) == ["n2"]
+
+
+def test_a_version_that_an_earlier_term_recorded_is_no_answer_to_a_report_f4() -> None:
+    """Versions of different terms are never compared (F-4a): the server may have been restored in between."""
+    memory = _remembering(_seen("10", 0))
+    memory.model.terms["watcher"] = Term(2, "w", 0)
+    memory.apply(1, _applied("u", 1), "")
+    assert memory.awaits("d/p", "u")
+    assert not _remembering(_seen("10", 0), _applied("u", 1)).awaits("d/p", "u"), "it is of this term"
