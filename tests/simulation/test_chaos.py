@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from services.simulator.chaos import plan, reduce
+from services.simulator.chaos import run as chaos_run
 from services.simulator.chaos.plan import Step, draw
 from services.simulator.chaos.playing import Result, play
-from services.simulator.chaos.run import Report, expected_faults, keep, run, text_of
+from services.simulator.chaos.run import MISFORTUNES, Report, expected_faults, keep, run, text_of
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -84,6 +86,10 @@ def test_a_report_names_failures_and_faults_that_never_fired(tmp_path: Path) -> 
     assert not missing.passed
     assert "never fired: poison: huge" in text_of(missing)
     assert len(expected_faults()) == len(set(expected_faults()))
+    assert set(report.work) - {"refused"} <= {*MISFORTUNES, "pod", "gang", "job", "job deleted"}
+    with mock.patch.object(chaos_run, "COMPLETE_FROM_STEPS", 1):
+        never = run(2, 1, 1, processes=1).missing
+    assert {*MISFORTUNES, *expected_faults()} >= {*never} >= {"same name, new uid", "database: disk full"}
     path, _, failures = keep(1, 20, tmp_path)
     assert failures == []
     assert path.exists()

@@ -17,6 +17,7 @@ from typing import Final
 
 from services.runtime import logging
 from services.simulator.chaos import apilink, loglink
+from services.simulator.chaos.bookkeeping import FULL, UNKNOWN, UNKNOWN_AFTER
 from services.simulator.chaos.mishaps import PAIRS, PLACES, POISON, RESTORE_FAULTS
 from services.simulator.chaos.plan import Plan, draw, dump
 from services.simulator.chaos.playing import Result, play
@@ -25,6 +26,12 @@ from services.simulator.chaos.world import DOUBLED, ROLES
 
 #: From so many steps in all a run must have seen every fault.
 COMPLETE_FROM_STEPS: Final = 250_000
+#: What goes wrong with the cluster itself: it is counted with what is played.
+MISFORTUNES: Final = (
+    "same name, new uid", "pod deleted", "pod finished", "pod touched", "gang deleted", "gang changed", "queue changed",
+    "node cordoned", "node deleted", "node deleted with pods", "node came back", "node touched", "card lost",
+    "card fell ill", "card came back", "registration shrank",
+)  # fmt: skip
 _SEEDS_EACH: Final = 4
 
 
@@ -73,7 +80,7 @@ def expected_faults() -> list[str]:
     names += [loglink.AGAIN, loglink.ARRIVED, *apilink.API_FAULTS, apilink.ARRIVED, apilink.TOO_LATE]
     names += [f"partition: {role} {way} {peer}" for role, peer in PAIRS for way in ("to", "from")]
     names += [f"clock: {what}" for what in ("an hour ahead", "an hour behind", "back a little", "frozen")]
-    return names + [f"poison: {kind}" for kind in POISON] + ["database: commit unknown", "database: disk full"]
+    return names + [f"poison: {kind}" for kind in POISON] + [UNKNOWN, UNKNOWN_AFTER, FULL]
 
 
 def play_seeds(seeds: Sequence[int], steps: int) -> list[Result]:
@@ -104,6 +111,7 @@ def run(
     report.elapsed_s = time.monotonic() - began
     if report.steps >= COMPLETE_FROM_STEPS:
         report.missing = [name for name in expected_faults() if not report.faults[name]]
+        report.missing += [name for name in MISFORTUNES if not report.work[name]]
     return report
 
 
