@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from events.kinds import POD, QUEUE, VOLCANO_JOB
+from events.kinds import POD, POD_GROUP, QUEUE, VOLCANO_JOB
 from services.simulator.chaos import agreeing, healing
 from services.simulator.chaos.plan import Step, draw
 from services.simulator.chaos.playing import Player
@@ -31,6 +31,10 @@ def test_a_job_lacks_a_pod_that_is_gone_and_not_one_whose_name_is_still_taken() 
     another = {**pods[0]["metadata"], "uid": "of-a-job-before", "ownerReferences": [], "deletionTimestamp": "now"}
     world.store.remove(POD, "lab", name)
     assert [text for text in agreeing.left_undone(world) if name in text and "lacks" in text]
+    (group,) = world.store.items(POD_GROUP)
+    world.store.write(POD_GROUP, {**group, "status": {"phase": "Pending"}})
+    assert not [text for text in agreeing.left_undone(world) if "lacks" in text], "none is made then (scheduling/J-5)"
+    world.store.write(POD_GROUP, group)
     world.store.put(POD, {**pods[0], "metadata": another})
     assert not [text for text in agreeing.left_undone(world) if "lacks" in text]
 

@@ -7,6 +7,7 @@ list of the cluster: they must know the same objects, and that the same pods hol
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from events import names
 from events.canonical import Json
@@ -19,6 +20,9 @@ from scheduling.objects import pod as parse_pod
 from scheduling.state.fold import Fold
 from services.binder.status_groups import status_of, wanted_status
 from services.simulator.chaos.world import World
+
+#: Phases of a PodGroup for which no pods of a job are made (scheduling/J-5).
+_WAITING: Final = (None, "", "Pending")
 
 
 def told_otherwise(world: World) -> Iterator[str]:
@@ -96,8 +100,10 @@ def left_undone(world: World) -> Iterator[str]:
         ours = pod.scheduler in names.SCHEDULER_NAMES and not pod.finished
         if ours and made_for and (pod.namespace, name) not in named:
             yield f"8: pod {pod.key} has no PodGroup"
+    let_in = {item["metadata"]["name"] for item in groups if (item.get("status") or {}).get("phase") not in _WAITING}
     for job in world.store.items(VOLCANO_JOB):
-        yield from _short(job, world.store.items(POD))
+        if f"{job['metadata']['name']}-{job['metadata']['uid']}" in let_in:
+            yield from _short(job, world.store.items(POD))
     for item in world.store.items(NODE):
         notes = item["metadata"].get("annotations") or {}
         for lock, mark in names.LOCK_MARKS.items():
@@ -115,7 +121,7 @@ def _outlived(groups: list[Json], pods: set[str]) -> Iterator[str]:
 
 
 def _short(job: Json, pods: list[Json]) -> Iterator[str]:
-    """Yield a job that goes on and has fewer pods than it asks for.
+    """Yield a job that goes on, was let into its queue, and has fewer pods than it asks for.
 
     One that is on its way out, of this job or an earlier one of its name, keeps its name as long as its node is away.
     """
