@@ -1,8 +1,9 @@
 """The PodGroup controller: a PodGroup for every pod of ours that has none (scheduling/AS-3 to AS-8, AS-13a).
 
 A pod that names no PodGroup gets ``podgroup-<uid of its controlling owner, or its own>``; once that exists the pod is
-annotated with it, and only then may it be scheduled. Workloads that scale to zero lose their PodGroup (AS-7); one that
-changes has its PodGroup brought in line with a pod that it has now.
+annotated with it, and only then may it be scheduled. Where the API server was restored to an older state, a pod may
+name one that is not there: it is made again. Workloads that scale to zero lose their PodGroup (AS-7); one that changes
+has its PodGroup brought in line with a pod that it has now.
 """
 
 from __future__ import annotations
@@ -45,17 +46,18 @@ _TOPOLOGY_TIER = "volcano.sh/network-topology-highest-tier"
 
 
 def reconcile_pod(world: World, ref: Ref, schedulers: Collection[str]) -> list[Action]:
-    """Give a pod of ours its PodGroup (AS-3); an empty name is none."""
+    """Give a pod of ours its PodGroup (AS-3); an empty name is none, its own automatic one is made again."""
     pod = world.at(ref)
-    if pod is None or not _is_ours(pod, schedulers) or notes_of(pod).get(names.GROUP_NAME):
+    if pod is None or not _is_ours(pod, schedulers):
         return []
-    if deleting(pod) or phase_of(pod) in ("Succeeded", "Failed"):
+    name, named = group_name(pod), notes_of(pod).get(names.GROUP_NAME)
+    its_own = named == name and controller_of(pod) is None
+    if (named and not its_own) or deleting(pod) or phase_of(pod) in ("Succeeded", "Failed"):
         return []
-    name = group_name(pod)
     group = world.get(POD_GROUP, ref.namespace, name)
     if group is None:
         return [Create(POD_GROUP, desired(world, pod), refused=lambda why: _refusal(pod, why))]
-    if deleting(group):
+    if named or deleting(group):
         return []
     return [Patch(ref, {"metadata": {"annotations": {names.GROUP_NAME: name}}}, uid=uid_of(pod))]
 

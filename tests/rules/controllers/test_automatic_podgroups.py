@@ -210,3 +210,20 @@ def test_content_of_the_wrong_type_is_as_if_it_were_absent() -> None:
     item = {"metadata": {"name": 3, "annotations": [], "ownerReferences": "x", "uid": "u"}, "spec": {"containers": "x"}}
     made = podgroups.desired(World(), item)
     assert spec(made)["minMember"] == 1
+
+
+def test_an_automatic_group_that_is_lost_is_made_again(room: ControlRoom) -> None:
+    """scheduling/AS-3: a restored server may have the annotation, and not what it names; nobody else's is made."""
+    room.put(pod("lost", metadata=f"uid: u-1, annotations: {{{GROUP}: podgroup-u-1}}"))
+    room.put(pod("named", metadata=f"uid: u-2, annotations: {{{GROUP}: podgroup-u-1}}"))
+    room.put(
+        pod("owned", metadata=f"uid: u-3, annotations: {{{GROUP}: podgroup-uid-rs}}, {owned_by('ReplicaSet', 'rs')}")
+    )
+    room.put(pod("ended", metadata=f"uid: u-4, annotations: {{{GROUP}: podgroup-u-4}}"))
+    room.finish("ended", "Succeeded")
+    room.settle()
+    assert room.names(POD_GROUP) == ["podgroup-u-1"]
+    assert room.one(POD_GROUP, "podgroup-u-1")["metadata"]["ownerReferences"][0]["uid"] == "u-1"
+    room.delete(POD_GROUP, "podgroup-u-1")
+    room.settle()
+    assert room.names(POD_GROUP) == ["podgroup-u-1"]
