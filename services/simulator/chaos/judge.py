@@ -286,7 +286,10 @@ class Judge:
     # --- 3: gangs ---
 
     def _remember_gangs(self) -> None:
-        """Remember which gangs were complete once: what they lose later they may do without (F-9)."""
+        """Remember which gangs were complete once: what they lose later they may do without (F-9).
+
+        One of which nobody is bound any more, since it was undone or a restore undid it, begins anew.
+        """
         members: dict[str, list[Seen]] = defaultdict(list)
         for seen in self._seen.values():
             if seen.pod.group_key:
@@ -297,6 +300,8 @@ class Judge:
             # What is asked for only after a gang was decided on does not tear it.
             minimum = self._minimum[uid] = min(minimum, self._minimum.get(uid, minimum))
             bound = {seen.pod.uid for seen in members.get(f"{meta['namespace']}/{meta['name']}", ()) if seen.pod.node}
+            if not bound:
+                self._forget_gang(uid)
             self.ever_bound[uid] |= bound
             if bound:
                 known = [self.world.known_at_binding.get(pod, frozenset()) for pod in bound]
@@ -311,6 +316,11 @@ class Judge:
                     self.complete.add(uid)  # who lost a member after its first Binding may do without it (F-9)
             if len(self.ever_bound[uid]) >= minimum:
                 self.complete.add(uid)
+
+    def _forget_gang(self, uid: str) -> None:
+        self.complete.discard(uid)
+        for known in (self.ever_bound, self._when_first_bound, self._known_at_first):
+            known.pop(uid, None)
 
     def torn_gangs(self) -> Iterable[str]:
         """Yield the gangs that are bound below minMember and never were complete; to be asked at rest.
