@@ -1,7 +1,7 @@
 """A real Kafka broker for tests: Apache's jars by Maven (``tests/parts/kafka``), KRaft, one JVM, heap bounded.
 
 With ``secure`` clients must come by TLS and give a user's name and password (SASL PLAIN); keys are made anew. USER may
-do everything there, GUEST what it is granted.
+do everything there, GUEST what it is granted. With a ``gate`` it listens for those who come through that, too.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from parts.cache import folder, free_port, missing
+from parts.kafka_gate import KafkaGate
 
 _HERE = Path(__file__).parent / "kafka"
 _START_S = 300.0
@@ -50,9 +51,9 @@ def jars() -> Path:
 class Broker:
     """One broker with its data folder. It can be killed and started again on the same port and data."""
 
-    def __init__(self, home: Path, *, secure: bool = False) -> None:
+    def __init__(self, home: Path, *, secure: bool = False, gate: KafkaGate | None = None) -> None:
         self._home = home
-        self._secure = secure
+        self._secure, self._gate = secure, gate
         self._port, self._controller, self._inner = free_port(), free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._jars = jars()
@@ -144,7 +145,7 @@ class Broker:
         if self._config.exists():
             return
         self._home.mkdir(parents=True, exist_ok=True)
-        settings = self._settings() | (self._secured() if self._secure else {})
+        settings = self._settings() | (self._secured() if self._secure else {}) | self._gated()
         self._config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         name = "gpuledger-tests-000000"
         command = [*self._java("kafka.tools.StorageTool"), "format", "-t", name, "-c", str(self._config)]
@@ -169,6 +170,18 @@ class Broker:
             "group.min.session.timeout.ms": "1000",
             "auto.create.topics.enable": "false",
             "log.flush.interval.messages": "1",
+        }
+
+    def _gated(self) -> dict[str, str]:
+        if self._gate is None:
+            return {}
+        assert not self._secure, "a gate reads what passes"
+        own = self._settings()
+        return {
+            "listeners": f"{own['listeners']},GATED://127.0.0.1:{self._gate.behind}",
+            "advertised.listeners": f"{own['advertised.listeners']},GATED://{self._gate.address}",
+            "listener.security.protocol.map": f"{own['listener.security.protocol.map']},GATED:PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT",
         }
 
     def _secured(self) -> dict[str, str]:

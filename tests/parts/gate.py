@@ -20,11 +20,14 @@ _HOP_BY_HOP: Final = frozenset({"host", "connection", "content-length", "transfe
 
 
 class Hold:
-    """One request to be held. ``after``: its answer is held, it has its effect. It is let go by ``release``."""
+    """One request to be held. ``after``: its answer is held, it has its effect. It is let go by ``release``.
+
+    ``status`` is what the API server answered, 0 as long as it has not.
+    """
 
     def __init__(self, wanted: Wanted, *, after: bool, skip: int) -> None:
         self.wanted, self.after, self.skip = wanted, after, skip
-        self.path = ""
+        self.path, self.status = "", 0
         self._released = asyncio.Event()
 
     @property
@@ -97,6 +100,8 @@ class Gate:
         url = self._upstream + request.raw_path
         try:
             async with self._session.request(request.method, url, headers=headers, data=body) as answer:
+                if hold is not None:
+                    hold.status = answer.status
                 if hold is not None and hold.after:
                     await hold.wait(request)
                 return await self._answer(request, answer)

@@ -20,8 +20,15 @@ from events.records import Batch, Member, Opened, Outcome, Record
 from scheduling.state.fold import APPLIED, Fold
 from services.cli.labscript import NAMESPACE
 
-CARD_MB, SHARES, CARDS = 8_192, 10, 8
-MIG_CARD_MB, MIG_SLICES = 81_920, 7
+CARDS = 8
+#: Memory of a card by the first letter of its node: whole cards, one way to cut them, two of them.
+WHOLE, ALIKE, MIXED = "n", "m", "x"
+CARD_MB = {WHOLE: 8_192, ALIKE: 81_920, MIXED: 40_960}
+_MODEL = {WHOLE: "NVIDIA-RTX", ALIKE: "NVIDIA-NVIDIA A100-SXM4-80GB", MIXED: "NVIDIA-NVIDIA A100-SXM4-40GB"}
+_SHARES = {WHOLE: 10, ALIKE: 7, MIXED: 7}
+#: What pods ask for: every second workload asks for cores, or for slices of cards that can be cut in two ways. Every
+#: second slice of a gang is a large one.
+_CORES, _SMALL, _LARGE = "40", "3000", "6000"
 GANG = "gang-"
 #: Beside others on a card, alone of its kind on a card (exclusivity), on a MIG slice of its own.
 SHARED, EXCLUSIVE, SLICE = "shared", "training", "slice"
@@ -47,6 +54,10 @@ nvidia:
   - models: [A100-SXM4-80GB]
     allowedGeometries:
     - {group: group1, geometries: [{name: 1g.10gb, memory: 9728, count: 7}]}
+  - models: [A100-SXM4-40GB]
+    allowedGeometries:
+    - {group: group1, geometries: [{name: 1g.5gb, memory: 5120, count: 7}]}
+    - {group: group2, geometries: [{name: 2g.10gb, memory: 10240, count: 3}, {name: 1g.5gb, memory: 5120, count: 1}]}
 """
 
 
@@ -75,7 +86,7 @@ class Judging(Fold):
                 f"{position}: card {card.uuid}"
                 for view in self.model.nodes.values()
                 for card in view.devices.cards
-                if card.used_memory > card.memory or card.used_shares > card.shares
+                if card.used_memory > card.memory or card.used_shares > card.shares or card.used_cores > 100
             ]
         return verdict
 
@@ -165,14 +176,9 @@ def cluster(pods: int) -> list[Json]:
         _config_map(*names.SCHEDULER_CONFIG, _CONFIG),
         _config_map(*names.DEVICE_CONFIG, _GEOMETRY),
     ]
-    for index in range(pods // 20 + 2):
-        cards = "".join(f"GPU-n{index}-{i},{SHARES},{CARD_MB},NVIDIA-RTX,true,hami-core:" for i in range(CARDS))
-        items.append(_node(f"n{index}", cards, CARDS * SHARES, CARDS * CARD_MB))
-    for index in range(pods // 200 + 1):
-        cards = "".join(
-            f"GPU-m{index}-{i},{MIG_SLICES},{MIG_CARD_MB},NVIDIA-NVIDIA A100-SXM4-80GB,true,mig:" for i in range(CARDS)
-        )
-        items.append(_node(f"m{index}", cards, CARDS * MIG_SLICES, CARDS * MIG_CARD_MB))
+    items += [_node(f"{WHOLE}{index}") for index in range(pods // 20 + 2)]
+    items += [_node(f"{ALIKE}{index}") for index in range(pods // 200 + 1)]
+    items += [_node(f"{MIXED}{index}") for index in range(pods // 100 + 1)]
     return items
 
 
@@ -181,7 +187,11 @@ def _config_map(namespace: str, name: str, key: str, text: str) -> Json:
             "data": {key: text}}  # fmt: skip
 
 
-def _node(name: str, cards: str, number: int, memory: int) -> Json:
+def _node(name: str) -> Json:
+    what = name[0]
+    mode = "hami-core" if what == WHOLE else "mig"
+    number, memory = CARDS * _SHARES[what], CARDS * CARD_MB[what]
+    cards = "".join(f"GPU-{name}-{i},{_SHARES[what]},{CARD_MB[what]},{_MODEL[what]},true,{mode}:" for i in range(CARDS))
     room = {"cpu": "256", "memory": "1Ti", "pods": "500", "volcano.sh/vgpu-number": str(number),
             "volcano.sh/vgpu-memory": str(memory), "volcano.sh/vgpu-cores": str(CARDS * 100)}  # fmt: skip
     return {
@@ -189,7 +199,7 @@ def _node(name: str, cards: str, number: int, memory: int) -> Json:
         "kind": "Node",
         "metadata": {
             "name": name,
-            "labels": {"kind": name[0], "kubernetes.io/hostname": name},
+            "labels": {"cards": what, "kubernetes.io/hostname": name},
             "annotations": {names.NODE_REGISTER: cards},
         },
         "status": {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]},
@@ -214,25 +224,32 @@ def workload(pods: int, chance: random.Random) -> Iterator[list[Json]]:
             items.append({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
                           "metadata": {"namespace": NAMESPACE, "name": group},
                           "spec": {"minMember": size, "queue": "default"}})  # fmt: skip
-        items += [_pod(f"w{number}-{index}", group, what) for index in range(size)]
+        items += [_pod(number, index, group, what) for index in range(size)]
         left -= size
         yield items
 
 
-def _pod(name: str, group: str, what: str) -> Json:
-    amounts = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000" if what == SLICE else "1200"}
+def _pod(number: int, index: int, group: str, what: str) -> Json:
+    second = number % 2 == 0
+    amounts = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1200"}
+    cards = WHOLE
+    if what == SLICE:
+        cards = MIXED if second else ALIKE
+        amounts["volcano.sh/vgpu-memory"] = _LARGE if index % 2 else _SMALL
+    elif second:
+        amounts["volcano.sh/vgpu-cores"] = _CORES
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "namespace": NAMESPACE,
-            "name": name,
+            "name": f"w{number}-{index}",
             "labels": {"workloadType": what},
             **({"annotations": {names.GROUP_NAME: group}} if group else {}),
         },
         "spec": {
             "schedulerName": "volcano",
-            "nodeSelector": {"kind": "m" if what == SLICE else "n"},
+            "nodeSelector": {"cards": cards},
             "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "c", "image": "none", "resources": {"limits": amounts}}],
         },
@@ -264,23 +281,33 @@ def given(pods: list[Json]) -> dict[str, int]:
 
 
 def misgiven(pods: list[Json]) -> list[str]:
-    """Return what is wrong with how the API server says that cards are given: too much, one slice or rule twice."""
-    held: Counter[str] = Counter()
+    """Return what is wrong with how the API server says that cards are given."""
+    memories: Counter[str] = Counter()
+    cores: Counter[str] = Counter()
     shares: Counter[str] = Counter()
     alone: Counter[str] = Counter()
+    cuts: dict[str, set[str]] = defaultdict(set)
     for pod in pods:
         meta: dict[str, Any] = pod["metadata"]
         record = meta["annotations"][names.VGPU_IDS]
         for share in (part for part in record.replace(";", "").split(":") if part):
-            card, _, memory, _ = share.split(",")
-            uuid = card.partition("[")[0]
-            held[uuid] += int(memory)
+            card, _, memory, core = share.split(",")
+            uuid, _, cut = card.partition("[")
+            memories[uuid] += int(memory)
+            cores[uuid] += int(core)
             shares[uuid] += 1
-            if "[" in card:
+            if cut:
                 alone[card] += 1
+                cuts[uuid].add(cut.partition("-")[0])
             elif meta["labels"]["workloadType"] == EXCLUSIVE:
                 alone[f"training on {uuid}"] += 1
-    wrong = [f"{uuid}: {memory} MiB" for uuid, memory in held.items()
-             if memory > (MIG_CARD_MB if uuid.startswith("GPU-m") else CARD_MB)]  # fmt: skip
-    wrong += [f"{uuid}: {count} shares" for uuid, count in shares.items() if count > SHARES]
+    wrong = [f"{uuid}: {memory} MiB" for uuid, memory in memories.items() if memory > CARD_MB[cards_of(uuid)]]
+    wrong += [f"{uuid}: {count} shares" for uuid, count in shares.items() if count > _SHARES[cards_of(uuid)]]
+    wrong += [f"{uuid}: {core} % of its cores" for uuid, core in cores.items() if core > 100]
+    wrong += [f"{uuid}: cut into {groups}" for uuid, groups in cuts.items() if len(groups) > 1]
     return wrong + [f"{what}: {count} times" for what, count in alone.items() if count > 1]
+
+
+def cards_of(uuid: str) -> str:
+    """Return of which kind of node a card is."""
+    return uuid.removeprefix("GPU-")[0]

@@ -2,7 +2,7 @@
 
 What is to be before or after a record of the log is made certain by stopping the process first, or right after the
 record, and looking whether anything has followed. What lies between a request and its answer is made certain by a gate
-before the API server that holds one of them.
+before the API server, or the broker, that holds one of them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 from aiohttp import web
 from parts.gate import Gate, Hold, Wanted
+from parts.kafka_gate import KafkaGate
 from system.killing import Tail
 from system.stack import Stack
 
@@ -48,6 +49,14 @@ def binding(request: web.Request) -> bool:
     return request.method == "POST" and request.path.endswith("/binding")
 
 
+def group_made(request: web.Request) -> bool:
+    return request.method == "POST" and request.path.endswith("/podgroups")
+
+
+def pod_told(request: web.Request) -> bool:
+    return request.method == "PATCH" and request.path.split("/")[-2] == "pods"
+
+
 def listing(plural: str) -> Wanted:
     return lambda request: (
         request.method == "GET"
@@ -57,10 +66,15 @@ def listing(plural: str) -> Wanted:
 
 
 class Points:
-    """The points of each role. ``kill`` kills a process of ours by its name and starts it again."""
+    """The points of each role. ``kill`` kills a process of ours by its name and starts it again.
 
-    def __init__(self, stack: Stack, tail: Tail, gates: dict[str, Gate], kill: Callable[[str], None]) -> None:
-        self._stack, self._tail, self._gates, self._kill = stack, tail, gates, kill
+    ``gates`` lie before the API server, ``appends`` between the schedulers and the broker.
+    """
+
+    def __init__(
+        self, stack: Stack, tail: Tail, gates: dict[str, Gate], appends: KafkaGate, kill: Callable[[str], None]
+    ) -> None:
+        self._stack, self._tail, self._gates, self._appends, self._kill = stack, tail, gates, appends, kill
         self.of: dict[str, dict[str, Point]] = {
             "watcher": {
                 "its term opened, nothing listed": self._watcher_opened,
@@ -70,6 +84,7 @@ class Points:
             "scheduler": {
                 "its term opened, nothing decided": self._scheduler_opened,
                 "an observation appended, not folded": lambda: self._behind("scheduler", pod_observed),
+                "a batch sent, on the log after the next term": self._batch_late,
                 "a batch appended, not bound": self._batch_not_bound,
                 "an outcome appended, not folded": self._outcome_not_folded,
             },
@@ -79,6 +94,11 @@ class Points:
                 "a Binding asked for, not made": self._asked_for,
                 "bound, not reported": self._not_reported,
                 "reported in part": self._in_part,
+            },
+            "controller": {
+                "a PodGroup asked for, not made": lambda: self._controller(group_made),
+                "a PodGroup made, not answered": lambda: self._controller(group_made, after=True),
+                "a PodGroup made, its pod not told": lambda: self._controller(pod_told),
             },
         }
 
@@ -101,6 +121,17 @@ class Points:
 
     async def _scheduler_opened(self) -> bool:
         return await self._next_term("scheduler", lambda: True, (Batch,))
+
+    async def _batch_late(self) -> bool:
+        """What the dead one sent arrives in a term of another one's."""
+        append = self._appends.hold(binds)
+        try:
+            if not await self._tail.until(lambda: append.reached, POINT_S):
+                return False
+            start = len(self._tail.fold.seen)
+            return self._gone("scheduler") and await self._tail.record(opened("scheduler"), OPENING_S, start)
+        finally:
+            append.release()
 
     async def _batch_not_bound(self) -> bool:
         """Bindings are held, so nothing of the batch can be bound."""
@@ -142,6 +173,15 @@ class Points:
                 return bool(reported & waiting)
 
             return await self._tail.until(partly, POINT_S) and self._gone("binder")
+
+    # --- the controllers, of which one process runs, and which have no term ---
+
+    async def _controller(self, wanted: Wanted, *, after: bool = False) -> bool:
+        async with self._held("controller", wanted, after=after) as hold:
+            if not await self._tail.until(lambda: hold.reached, POINT_S):
+                return False
+            self._kill("controller")
+        return True
 
     # --- how ---
 

@@ -2,12 +2,13 @@
 
 ``GPULEDGER_KILLS`` kills (60) while ``GPULEDGER_KILL_PODS`` pods (200; ``make soak`` takes 2,000) come in slices: gangs
 of awkward sizes, exclusive ones and MIG slices among them; some go and come back under their names. Two processes of
-each role run, so there are always two watchers; a scheduler and a binder are stopped in the middle of their work and
-wake after their successors took over. Once the API server is restored to an older state: pods bound since are unbound
-or gone, deleted ones are back, versions go back, and whoever made the pods makes them again.
+each role run, so there are always two watchers, and one with the controllers. A scheduler with a batch under way and a
+binder with a Binding under way stand still and wake after their successors did that work. Once the API server is
+restored to an older state: pods bound since are unbound or gone, deleted ones are back, versions go back, and whoever
+made the pods makes them again.
 
-At the end every named point was hit, every pod is bound, once in each history; no card was ever given twice; when the
-pods are gone nothing is held; the audit passes.
+After each round no card is over-given, as the log and as the API server says. At the end every named point was hit,
+every pod is bound, once in each history; when the pods are gone nothing is held; the audit passes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import json
 import logging
 import os
 import random
-import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -28,10 +28,26 @@ from pathlib import Path
 import pytest
 from parts.broker import Broker
 from parts.gate import Gate
+from parts.kafka_gate import KafkaGate
 from parts.kube import KubeApiServer
 from parts.postgres import Postgres
-from system.killing import EXCLUSIVE, SHARED, SLICE, Tail, cluster, given, kinds, misgiven, workload
+from system.killing import (
+    ALIKE,
+    EXCLUSIVE,
+    MIXED,
+    SHARED,
+    SLICE,
+    WHOLE,
+    Tail,
+    cards_of,
+    cluster,
+    given,
+    kinds,
+    misgiven,
+    workload,
+)
 from system.lab import insisting, until
+from system.pauses import Pauses
 from system.points import Points
 from system.real import Run, everything, running
 from system.takeovers import Lead, spread, takeovers
@@ -51,18 +67,28 @@ KILLS = int(os.environ.get("GPULEDGER_KILLS", "60"))
 PODS = int(os.environ.get("GPULEDGER_KILL_PODS", "200"))
 SEED = int(os.environ.get("GPULEDGER_KILL_SEED", "7"))
 ROLES: tuple[Role, ...] = ("watcher", "scheduler", "binder")
+KILLED = (*ROLES, "controller")
 PATIENCE_S = 300.0
-#: Each role once, and once more where a term has to open first: about as many as that.
-KILLS_A_ROUND = 4
+#: Each once, and once more where a term has to open first: about as many as that.
+KILLS_A_ROUND = 5
 #: Within a round workloads come and go this often, so that there is always something to do.
 COME_AND_GO_S = 0.5
 AT_RANDOM = "at random"
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
+async def appends() -> AsyncIterator[KafkaGate]:
+    """By which schedulers reach the broker."""
+    found = KafkaGate()
+    await found.start()
+    yield found
+    await found.close()
+
+
+@pytest.fixture
+def broker(tmp_path: Path, appends: KafkaGate) -> Iterator[Broker]:
     """A broker of this test alone, which may be killed."""
-    found = Broker(tmp_path / "broker")
+    found = Broker(tmp_path / "broker", gate=appends)
     found.start_blocking()
     yield found
     found.kill()
@@ -79,8 +105,8 @@ async def kube(tmp_path: Path) -> AsyncIterator[KubeApiServer]:
 
 @pytest.fixture
 async def gates(kube: KubeApiServer) -> AsyncIterator[dict[str, Gate]]:
-    """By which watchers and binders reach the API server."""
-    found = {role: Gate(kube.address) for role in ("watcher", "binder")}
+    """By which watchers, binders and controllers reach the API server."""
+    found = {role: Gate(kube.address) for role in ("watcher", "binder", "controller")}
     for gate in found.values():
         await gate.start()
     yield found
@@ -90,26 +116,39 @@ async def gates(kube: KubeApiServer) -> AsyncIterator[dict[str, Gate]]:
 
 @pytest.fixture
 async def run(
-    kube: KubeApiServer, gates: dict[str, Gate], broker: Broker, postgres: Postgres, tmp_path: Path
+    kube: KubeApiServer,
+    gates: dict[str, Gate],
+    appends: KafkaGate,
+    broker: Broker,
+    postgres: Postgres,
+    tmp_path: Path,
 ) -> AsyncIterator[Run]:
     addresses = {role: gate.address for role, gate in gates.items()}
     async with running(kube, broker, postgres, tmp_path / "stack", addresses) as found:
-        found.stack.start(*(f"{role}-2" for role in ROLES))
+        stack = found.stack
+        stack.configure("scheduler", kafka=stack.settings["kafka"] | {"servers": appends.address})
+        stack.kill("scheduler")
+        stack.start("scheduler", *(f"{role}-2" for role in ROLES))
         yield found
 
 
 class Kills:
     """One run: who was killed where, and what else happened to the parts."""
 
-    def __init__(self, run: Run, tail: Tail, kube: KubeApiServer, broker: Broker, gates: dict[str, Gate]) -> None:
+    def __init__(
+        self, run: Run, tail: Tail, kube: KubeApiServer, broker: Broker, gates: dict[str, Gate], appends: KafkaGate
+    ) -> None:
         self.run, self.tail, self.kube, self.broker = run, tail, kube, broker
         self.chance = random.Random(SEED)
-        self.points = Points(run.stack, tail, gates, self._kill_process)
+        self.points = Points(run.stack, tail, gates, appends, self._kill_process)
+        self.pauses = Pauses(run.stack, tail, gates["binder"], appends, self._come_and_go)
         #: What was applied, by workload, and who was not bound when the API server was backed up.
         self.made: list[list[Json]] = []
         self.backup: Path | None = None
         self.unbound: set[str] = set()
         self.restored: list[str] = []
+        #: Who came back with that, perhaps to a card that was another one's by then.
+        self.back: set[str] = set()
         self.count: Counter[tuple[str, str]] = Counter()
         self.kills = 0
         self.led_again: list[float] = []
@@ -117,7 +156,6 @@ class Kills:
         self.deaths: dict[str, list[float]] = {role: [] for role in ROLES}
         self.disturbed: list[tuple[float, float]] = []
         self.mishaps: Counter[str] = Counter()
-        self.woken: list[str] = []
         self.killing: list[asyncio.Task[None]] = []
 
     async def rounds(self) -> None:
@@ -128,7 +166,7 @@ class Kills:
         number = -1
         while (number := number + 1) < rounds or ((self.kills < KILLS or self.missed) and number < 3 * rounds):
             part = work[number * len(work) // rounds : (number + 1) * len(work) // rounds]
-            self.killing = [asyncio.create_task(self._kill(role)) for role in ROLES]
+            self.killing = [asyncio.create_task(self._kill(role)) for role in KILLED]
             for items in part:
                 await self._apply(items)
                 self.made.append(items)
@@ -140,16 +178,21 @@ class Kills:
             while not all(task.done() for task in self.killing):
                 await self._come_and_go()
                 await asyncio.wait(self.killing, timeout=COME_AND_GO_S)
-            await asyncio.gather(*self.killing)
-            for role in ROLES:
-                assert await self._led(role), f"nobody leads as {role}"
+            await self._quiet()
             assert self.run.stack.ended() == []
             assert self.tail.fold.over_given == []
+            await insisting(self._cards_are_well)
+
+    async def _cards_are_well(self) -> None:
+        """As the API server says, no card is over-given by us."""
+        pods = await everything(self.run.api, POD, NAMESPACE)
+        ours = [pod for pod in pods if pod["spec"].get("nodeName") and pod["metadata"]["uid"] not in self.back]
+        assert misgiven(ours) == []
 
     @property
     def missed(self) -> list[tuple[str, str]]:
         """The points at which nobody died yet."""
-        return [(role, point) for role in ROLES for point in self.points.of[role] if not self.count[role, point]]
+        return [(role, point) for role in KILLED for point in self.points.of[role] if not self.count[role, point]]
 
     async def _apply(self, items: list[Json]) -> None:
         for item in items:
@@ -191,7 +234,7 @@ class Kills:
             self._kill_process(self.tail.leader(self.run.stack, role) or role)
         self.count[role, point] += 1
         killed = time.monotonic()
-        if await self._led(role):
+        if role in ROLES and await self._led(role):
             self.led_again.append(time.monotonic() - killed)
 
     def _kill_process(self, name: str) -> None:
@@ -206,7 +249,8 @@ class Kills:
         """Print who died where, what else happened, and how long nobody led."""
         for (role, point), count in sorted(self.count.items()):
             print(f"  {role}: {point}: {count}")
-        print(f"  besides: {dict(self.mishaps)}, woken: {self.woken}, restored: {self.restored}, missed: {self.missed}")
+        print(f"  besides: {dict(self.mishaps)}, restored: {self.restored}, missed: {self.missed}")
+        print(f"  woken after others had done its work: {self.pauses.told}")
         print(f"  somebody led again, whatever else was going on, after {spread(self.led_again)}")
         for role in ROLES:
             group = f"gpuledger-{role}" + (f".{self.run.stack.cluster}" if role != "scheduler" else "")
@@ -222,24 +266,19 @@ class Kills:
     async def _led(self, role: str) -> bool:
         return await self.tail.until(lambda: bool(self.tail.leader(self.run.stack, role)), PATIENCE_S)
 
-    async def _pause(self, role: str) -> None:
-        """Stop a leader within its work; it wakes when another one has taken over and done something."""
-        await asyncio.gather(*self.killing)
-        await self._led(role)
-        name = self.tail.leader(self.run.stack, role)
-        pid = self.run.stack.pids()[name]
-        os.kill(pid, signal.SIGSTOP)
-        taken = await self.tail.until(lambda: self.tail.leader(self.run.stack, role) not in (name, ""), PATIENCE_S)
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
-        assert taken, f"nobody took over from the {role} that stood still"
-        self.woken.append(role)
-
     async def _pause_scheduler(self) -> None:
-        await self._pause("scheduler")
+        await self._quiet()
+        await self.pauses.scheduler()
 
     async def _pause_binder(self) -> None:
-        await self._pause("binder")
+        await self._quiet()
+        await self.pauses.binder()
+
+    async def _quiet(self) -> None:
+        """Nobody is being killed, and of each role somebody leads."""
+        await asyncio.gather(*self.killing)
+        for role in ROLES:
+            assert await self._led(role), f"nobody leads as {role}"
 
     async def _broker_dies(self) -> None:
         self.broker.kill()
@@ -271,14 +310,14 @@ class Kills:
         await self.kube.restore(self.backup)
         assert int((await self.run.api.list(POD, limit=1)).version) < newest
         after = {item["metadata"]["uid"] for item in await everything(self.run.api, POD, NAMESPACE)}
-        back, gone = len(after - before.keys()), len(before.keys() - after)
-        self.restored.append(f"{back} pods came back, {gone} went")
+        self.back, gone = after - before.keys(), before.keys() - after
+        self.restored.append(f"{len(self.back)} pods came back, {len(gone)} went")
         for items in self.made:
             await self._apply(items)
 
 
 async def test_nothing_is_lost_and_nothing_is_done_twice(
-    run: Run, kube: KubeApiServer, broker: Broker, gates: dict[str, Gate]
+    run: Run, kube: KubeApiServer, broker: Broker, gates: dict[str, Gate], appends: KafkaGate
 ) -> None:
     for item in cluster(PODS):
         await insisting(partial(manifests.apply, run.api, item))
@@ -287,7 +326,7 @@ async def test_nothing_is_lost_and_nothing_is_done_twice(
     tail = Tail(log)
     began = time.monotonic()
     try:
-        kills = Kills(run, tail, kube, broker, gates)
+        kills = Kills(run, tail, kube, broker, gates, appends)
         try:
             await kills.rounds()
         finally:
@@ -299,10 +338,12 @@ async def test_nothing_is_lost_and_nothing_is_done_twice(
         assert set(kinds(pods)) == {
             f"{kind}, {how}" for kind in (SHARED, EXCLUSIVE, SLICE) for how in ("alone", "in gangs")
         }
+        assert {cards_of(uuid) for uuid in given(pods)} == {WHOLE, ALIKE, MIXED}
         assert kills.missed == []
         assert kills.kills >= KILLS
         assert len(kills.restored) == 1
-        assert sorted(kills.woken) == ["binder", "scheduler"]
+        assert sorted(kills.pauses.told) == ["binder", "scheduler"]
+        print(f"void records of those who woke: {kills.pauses.late()}")
         assert misgiven(pods) == []
         await once(tail, pods, kills.unbound)
         print(f"each bound once; with the cluster, {await run.audited('--kubernetes', str(kube.kubeconfig))}", end="")
