@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from scheduling.cycle.job import INQUEUE, PENDING_PHASE, Job
+from scheduling.cycle.job import Job
 from scheduling.cycle.session import Session
 from scheduling.state.model import Evicted
 from scheduling.status import TaskStatus
@@ -40,12 +40,9 @@ def _attempted(session: Session) -> list[Job]:
 
 
 def _incomplete(job: Job) -> bool:
+    """Whether a part is on nodes, and nothing is on its way; attempts are counted of gangs that never were complete."""
     return (
-        job.entry.attempts > 0
-        and job.phase in (INQUEUE, PENDING_PHASE)
-        and not job.filled
-        and not job.count((TaskStatus.BINDING,))
-        and job.count(_ON_NODES) > 0
+        job.entry.attempts > 0 and not job.filled and not job.count((TaskStatus.BINDING,)) and job.count(_ON_NODES) > 0
     )
 
 

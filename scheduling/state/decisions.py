@@ -148,7 +148,7 @@ class Decisions:
             said = {"reason": texts.code(reason), "message": texts.text(reason), "cause": reason.cause.value}
             entry.book = PodBook(**said, warnings=entry.book.warnings)
             group = self._model.groups.get(command.group)
-            if group:
+            if group and not group.complete:
                 group.attempts += 1
                 self._model.changes.group(command.group)
                 self._digest.set_late("group", command.group, partial(group_part, group))

@@ -63,7 +63,8 @@ class PodEntry:
 class GroupEntry:
     """One PodGroup: what was observed and what the scheduler says of it.
 
-    ``attempts`` counts refused bindings of its members since it last had minMember of them (scheduling/F-2).
+    ``complete``: it had minMember of its members on nodes, and since then one at least (scheduling/F-9). Until it has,
+    ``attempts`` counts refused bindings of its members (scheduling/F-2).
     """
 
     group: PodGroup
@@ -71,6 +72,7 @@ class GroupEntry:
     first_seen: int = 0
     book: GroupBook = field(default_factory=GroupBook)
     attempts: int = 0
+    complete: bool = False
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ that the old object is gone. A list wins over all of that. Versions of different
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from hashlib import sha256
@@ -28,6 +29,8 @@ _POD, _NODE, _POD_GROUP, _QUEUE, _PRIORITY_CLASS, _CONFIG_MAP = (
     f"{kind.api_version}/{kind.name}" for kind in (POD, NODE, POD_GROUP, QUEUE, PRIORITY_CLASS, CONFIG_MAP)
 )
 APPLIED = "applied"
+#: What the status of a PodGroup says that was complete once (scheduling/PG-6).
+_COMPLETE_ONCE = ("Running", "Unknown", "Completed")
 _LOCKS = (names.VGPU_NODE_LOCK, names.GPUSHARE_NODE_LOCK)
 
 
@@ -48,6 +51,8 @@ class Observing:
         self._known: dict[tuple[str, str], Known] = {}
         self._gone: set[str] = set()
         self._lists = Lists()
+        #: How many members of each gang are on nodes.
+        self._on_nodes: Counter[str] = Counter()
         self._sequence = 0
 
     @property
@@ -79,8 +84,9 @@ class Observing:
         usual = scope.config_maps == DEFAULT_SCOPE.config_maps
         self._digest.set("config maps", "", None if usual else [list(key) for key in scope.config_maps])
         model.members.clear()
+        self._on_nodes.clear()
         for uid, entry in model.pods.items():
-            self._join(uid, entry.pod)
+            self.join(uid, entry.pod)
         model.changes.everything()
         if scope.config_maps != before.config_maps:
             another = scope.scheduler_config != before.scheduler_config
@@ -88,9 +94,11 @@ class Observing:
                 model.config_seen = model.config_accepted = False
             self.configure(scheduler=another)
 
-    def _join(self, uid: str, pod: objects.Pod) -> None:
+    def join(self, uid: str, pod: objects.Pod) -> None:
+        """A pod of ours is a member of the gang that it names."""
         if self._model.ours(pod) and pod.group_key:
             self._model.members.setdefault(pod.group_key, set()).add(uid)
+            self._on_nodes[pod.group_key] += bool(pod.node)
 
     # --- lists ---
 
@@ -199,23 +207,26 @@ class Observing:
     # --- kinds ---
 
     def _pod(self, pod: objects.Pod, listed: bool, changed: bool) -> None:
-        model = self._model
+        model, before = self._model, pod.group_key
         entry = model.pods.get(pod.uid)
         if entry is None:
             entry = model.pods[pod.uid] = PodEntry(pod, self.sequence(), self.sequence())
         else:
             self._settle_eviction(entry, pod, listed)
             self._take_up_command(entry, pod)
+            before = entry.pod.group_key
             self._unlink(entry.pod)
             entry.pod = pod
             if changed:
                 entry.changed_at = self.sequence()
         model.pod_uids[pod.key] = pod.uid
-        self._join(pod.uid, pod)
+        self.join(pod.uid, pod)
+        self._settle_gang(pod.group_key)
+        if before != pod.group_key:
+            self._settle_gang(before)
         self._settle_placement(entry, listed)
         if pod.node:
             self._remember_time(pod)
-            self._forget_attempts(pod)
         self._placing.book(entry)
         model.changes.group(pod.group_key)
         self._digest.set_late("pod", pod.uid, partial(pod_part, entry))
@@ -265,23 +276,24 @@ class Observing:
             last[pod.node] = max(last.get(pod.node, 0), int(text))
             self._digest.set("vgpu-time", pod.node, last[pod.node])
 
-    def _forget_attempts(self, pod: objects.Pod) -> None:
-        """A gang that has its members again starts counting refused bindings anew (scheduling/F-2)."""
-        entry = self._model.groups.get(pod.group_key)
-        if entry is None or not entry.attempts:
+    def _settle_gang(self, key: str) -> None:
+        """See whether a gang has its members, or none of them any more: then it begins anew (scheduling/F-2, F-9)."""
+        entry, count = self._model.groups.get(key), self._on_nodes.get(key, 0)
+        if entry is None:
             return
-        members = self._model.members.get(pod.group_key, set())
-        if sum(bool(self._model.pods[uid].pod.node) for uid in members) >= entry.group.min_member:
-            entry.attempts = 0
-            self._digest.set_late("group", pod.group_key, partial(group_part, entry))
+        complete = count > 0 and (entry.complete or count >= entry.group.min_member)
+        if complete != entry.complete:
+            entry.complete, entry.attempts = complete, 0
+            self._digest.set_late("group", key, partial(group_part, entry))
 
     def _unlink(self, pod: objects.Pod) -> None:
         self._model.changes.group(pod.group_key)
         members = self._model.members.get(pod.group_key)
-        if members is not None:
+        if members is not None and pod.uid in members:
             members.discard(pod.uid)
+            self._on_nodes[pod.group_key] -= bool(pod.node)
             if not members:
-                del self._model.members[pod.group_key]
+                del self._model.members[pod.group_key], self._on_nodes[pod.group_key]
 
     def _forget_pod(self, uid: str) -> None:
         model = self._model
@@ -289,6 +301,7 @@ class Observing:
         if entry is None:
             return
         self._unlink(entry.pod)
+        self._settle_gang(entry.pod.group_key)
         if model.pod_uids.get(entry.pod.key) == uid:
             del model.pod_uids[entry.pod.key]
         self._placing.remove(uid)
@@ -310,10 +323,13 @@ class Observing:
         if entry is None:
             book = GroupBook(phase=group.phase or "Pending", phase_since_ms=model.time_ms)
             entry = model.groups[group.key] = GroupEntry(group, self.sequence(), self.sequence(), book)
+            entry.complete = group.phase in _COMPLETE_ONCE
         else:
             entry.group = group
             if changed:
                 entry.changed_at = self.sequence()
+        if self._on_nodes.get(group.key):
+            self._settle_gang(group.key)  # who comes is asked for less now, or was there before its PodGroup
         model.changes.group(group.key)
         self._digest.set_late("group", group.key, partial(group_part, entry))
 
@@ -363,7 +379,7 @@ def pod_part(entry: PodEntry) -> list[Any]:
 
 def group_part(entry: GroupEntry) -> list[Any]:
     """Return what the digest says of a PodGroup beyond its observation."""
-    return [entry.changed_at, entry.first_seen, spelled(entry.book), entry.attempts]
+    return [entry.changed_at, entry.first_seen, spelled(entry.book), entry.attempts, entry.complete]
 
 
 def content_of(kind: str, item: Json) -> bytes:

@@ -104,7 +104,11 @@ def _lines(fold: Fold) -> Iterator[Any]:
     for uid, pod in model.pods.items():
         yield ["pod", uid, pod.pod.key, _entry_of(pod)]
     for key, group in model.groups.items():
-        yield ["group", key, [group.changed_at, group.first_seen, group.book.model_dump(), group.attempts]]
+        yield [
+            "group",
+            key,
+            [group.changed_at, group.first_seen, group.book.model_dump(), group.attempts, group.complete],
+        ]
     for name, view in model.nodes.items():
         yield ["node", name, model.node_changed_at.get(name), list(view.tasks), list(view.devices.claims)]
     for command in model.commands.values():
@@ -301,15 +305,14 @@ class _Loading:
                 EvictCommand(**evicting) if evicting else None, PodBook(**book), failures, lost,
             )  # fmt: skip
             model.pod_uids[pod.key] = uid
-            if model.ours(pod) and pod.group_key:
-                model.members.setdefault(pod.group_key, set()).add(uid)
+            self._fold._observing.join(uid, pod)
             self._digest.set_late("pod", uid, partial(pod_part, entry))
 
     def _groups(self) -> None:
         known = self._items.get(_POD_GROUP, {})
-        for key, (changed, first, book, attempts) in self._lines["group"]:
+        for key, (changed, first, book, attempts, complete) in self._lines["group"]:
             group = objects.pod_group(known[key].item, known[key].version)
-            entry = self._model.groups[key] = GroupEntry(group, changed, first, GroupBook(**book), attempts)
+            entry = self._model.groups[key] = GroupEntry(group, changed, first, GroupBook(**book), attempts, complete)
             self._digest.set_late("group", key, partial(group_part, entry))
 
     def _nodes(self) -> None:

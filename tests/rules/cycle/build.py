@@ -220,11 +220,13 @@ class World:
             self.effects()
         raise AssertionError("the world does not come to rest")
 
-    def effects(self, refuse: tuple[str, ...] = ()) -> None:
-        """Carry out every waiting command; bindings of the named pods are refused."""
+    def effects(self, refuse: tuple[str, ...] = (), wait: tuple[str, ...] = ()) -> None:
+        """Carry out every waiting command; bindings of the named pods are refused, or wait."""
         for command in list(self.model.commands.values()):
             effect = command.bind or command.evict
             assert effect is not None
+            if effect.name in wait:
+                continue
             verb = "bind" if command.bind else "evict"
             refused = verb == "bind" and effect.name in refuse
             item = self.objects["Pod", effect.uid]

@@ -45,6 +45,34 @@ def test_a_member_that_finds_no_place_undoes_the_gang_at_once() -> None:
     assert evicted(world) == [("g-worker-0", "gang incomplete")]
 
 
+def test_so_it_does_if_another_binding_was_under_way_when_that_was_found() -> None:
+    """scheduling/F-2: the phase is Unknown by then, since members run (PG-6), and the gang was never complete"""
+    world = World(node("a"), node("b"), node("c"), gang("g", 3, gpu(6000)))
+    world.step()
+    world.effects(refuse=("g-worker-1",), wait=("g-worker-2",))
+    world.see(node("b", spec={"unschedulable": True}))
+    world.step()
+    assert (evicted(world), world.book("g").phase) == ([], "Unknown")
+    world.effects()
+    world.step()
+    assert sorted(evicted(world)) == [("g-worker-0", "gang incomplete"), ("g-worker-2", "gang incomplete")]
+
+
+def test_who_is_refused_beside_a_gang_that_was_complete_undoes_nothing() -> None:
+    """scheduling/F-9: the gang lost a member, and the next one was refused, again and again"""
+    world = World(node("a"), node("b"), gang("g", 2, gpu(6000)))
+    world.settle()
+    world.delete("g-worker-1")
+    world.see(pod("g-worker-2", "g", gpu(6000)))
+    for _ in range(ATTEMPTS_MAX + 1):
+        world.step()
+        world.effects(refuse=("g-worker-2",))
+    world.see(node("b", spec={"unschedulable": True}))
+    world.settle()
+    assert world.nodes_of("g-worker-0", "g-worker-2") == ["a", ""]
+    assert world.book("g").phase == "Unknown"
+
+
 def test_a_gang_whose_member_is_deleted_waits_for_the_next_one() -> None:
     """scheduling/F-2: it is not tried while it is too small"""
     world = World(node("a"), node("b"), gang("g", 2, gpu(6000)))
