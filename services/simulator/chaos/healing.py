@@ -28,6 +28,8 @@ PAUSES_S: Final = (0, 1, 1, 3, 5, 10, 20, 30, 45, 60, 60, 59, 1, 5)
 LOCK_PAUSES_S: Final = (*PAUSES_S, 10, 5)
 #: A lock with a time in the future is held (devices/A-20): one that was taken by a fast clock lasts that much longer.
 AHEAD_PAUSE_S: Final = 3_600
+#: Then a text that was written a moment ago, and is another by now, may be written again (scheduling/POD-2).
+TEXT_PAUSE_S: Final = 11
 ROUNDS_MAX: Final = 400
 _FRESH_DECISIONS: Final = 4
 
@@ -56,8 +58,9 @@ def settle(world: World, judge: Judge) -> str:
 
 def _pauses(world: World) -> tuple[int, ...]:
     if not world.plan.setting.lock:
-        return PAUSES_S
-    return (*LOCK_PAUSES_S, AHEAD_PAUSE_S, 1, 5) if world.network.fired["clock: an hour ahead"] else LOCK_PAUSES_S
+        return (*PAUSES_S, TEXT_PAUSE_S)
+    ahead = (AHEAD_PAUSE_S, 1, 5) if world.network.fired["clock: an hour ahead"] else ()
+    return (*LOCK_PAUSES_S, *ahead, TEXT_PAUSE_S)
 
 
 def _quiet(world: World, judge: Judge) -> str:
