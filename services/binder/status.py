@@ -34,6 +34,8 @@ from services.runtime.following import catch_up
 INTERVAL_MS: Final = 10_000
 #: Even if nothing is new, what is to be repeated while it holds (EV-1) is looked for this often.
 REPEAT_MS: Final = 60_000
+#: As often, so many objects of each kind are read again, in turn.
+DOUBTED: Final = 100
 
 
 class StatusWriter:
@@ -75,7 +77,7 @@ class StatusWriter:
         )
         self._seen = -1
         self._terms = (-1, -1)
-        self._passed_ms = 0
+        self._passed_ms = self._doubted_ms = 0
         self._unfinished = False
 
     async def step(self, *, rest: bool = False) -> bool:
@@ -105,14 +107,16 @@ class StatusWriter:
         """What was written may not be there any more: it is read again.
 
         A new watcher's term may follow an API server that was restored without it; before a new term of our own
-        somebody else may have led, and written.
+        somebody else may have led, and written. And a restore may come about that nobody noticed: of what went back
+        with it the watcher had seen nothing, or only status, which it does not tell.
         """
-        terms = self.follower.state.model.terms
+        terms, now_ms = self.follower.state.model.terms, self._pace.now_ms
         now = terms.get("watcher", Term()).number, terms.get("binder", Term()).number
-        if now != self._terms:
-            self._terms = now
+        anew = now != self._terms
+        if anew or not 0 <= now_ms - self._doubted_ms < REPEAT_MS:
+            self._terms, self._doubted_ms = now, now_ms
             for part in self._written:
-                part.forget()
+                part.forget(None if anew else DOUBTED)
 
     async def _all(self, writes: Sequence[Due]) -> list[bool]:
         if self._parallel == 1:

@@ -17,7 +17,7 @@ from scheduling.state.model import GroupEntry, Model
 from scheduling.status import TaskStatus
 from services.binder.conditions import conditions_of, with_conditions
 from services.binder.recorder import Recorder
-from services.binder.written import Due, Pace, Patience, Written
+from services.binder.written import Due, Pace, Patience, Written, forget
 from services.runtime.kube_events import Subject
 
 #: The same event is recorded again after this time while it still holds (EV-1).
@@ -64,9 +64,9 @@ class GroupStatus:
                 yield partial(self._write, entry, wanted, written, mark)
             self._event(entry)
 
-    def forget(self) -> None:
-        """What was written may not be there any more: it is read before it is written again."""
-        self._status.clear()
+    def forget(self, count: int | None = None) -> None:
+        """What was written of so many may not be there any more: it is read before it is written again."""
+        forget(self._status, count)
 
     async def _write(self, entry: GroupEntry, wanted: Wanted, written: Written, mark: str) -> bool:
         group = entry.group

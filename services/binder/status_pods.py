@@ -17,7 +17,7 @@ from scheduling.reasons.causes import Cause
 from scheduling.state.model import Model, PodEntry
 from services.binder.conditions import with_conditions
 from services.binder.recorder import Recorder
-from services.binder.written import Due, Pace, Written
+from services.binder.written import Due, Pace, Written, forget
 from services.runtime.kube_events import Subject
 
 
@@ -45,9 +45,9 @@ class PodStatus:
             if self._pace.due(written, content, code_of(book), patience=lambda: "patient"):
                 yield partial(self._write, entry, book, content, written)
 
-    def forget(self) -> None:
-        """What was written may not be there any more: it is read before it is written again."""
-        self._written.clear()
+    def forget(self, count: int | None = None) -> None:
+        """What was written of so many may not be there any more: it is read before it is written again."""
+        forget(self._written, count)
 
     async def _write(self, entry: PodEntry, book: PodBook, content: Any, written: Written) -> bool:
         pod = entry.pod

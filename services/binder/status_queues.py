@@ -12,7 +12,7 @@ from events.kinds import QUEUE
 from scheduling.cycle.queue_status import allocated, as_status
 from scheduling.objects import Queue
 from scheduling.state.model import Model
-from services.binder.written import Due, Pace, Written
+from services.binder.written import Due, Pace, Written, forget
 
 #: A queue's amounts move with every placement; once a second is enough for people.
 INTERVAL_MS: Final = 1_000
@@ -36,9 +36,9 @@ class QueueStatus:
             if self._pace.due(written, content, None, INTERVAL_MS):
                 yield partial(self._write, queue, wanted, written, content)
 
-    def forget(self) -> None:
-        """What was written may not be there any more: it is read before it is written again."""
-        self._written.clear()
+    def forget(self, count: int | None = None) -> None:
+        """What was written of so many may not be there any more: it is read before it is written again."""
+        forget(self._written, count)
 
     async def _write(self, queue: Queue, wanted: Json, written: Written, content: tuple[str, Json]) -> bool:
         try:

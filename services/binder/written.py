@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
 from adapters.clock import Clock
@@ -31,6 +32,12 @@ class Written:
     item: Json | None = None
     #: Whether the form that the log knows was taken for the present one; once is enough.
     guessed: bool = False
+
+
+def forget(written: dict[str, Written], count: int | None) -> None:
+    """Drop so many objects, those that were remembered first; all if no count is given."""
+    for key in list(islice(written, count)):
+        del written[key]
 
 
 class Pace:

@@ -14,7 +14,7 @@ from events.records import GroupBook, PodBook
 from scheduling.objects import PodGroup
 from scheduling.state.model import GroupEntry
 from services.binder.recorder import HELD_MS, Recorder
-from services.binder.status import StatusWriter
+from services.binder.status import DOUBTED, REPEAT_MS, StatusWriter
 from services.binder.status_groups import GroupStatus, Wanted, status_of
 from services.binder.status_pods import status_of as pod_status_of
 from services.binder.written import Pace, Written
@@ -251,6 +251,31 @@ async def test_what_a_predecessor_writes_late_does_not_stay_q6() -> None:
     await predecessor
     await world.settle()
     assert world.get(QUEUE, "default")["status"]["allocated"] == {"cpu": "0", "memory": "0"}
+
+
+async def test_what_went_back_and_nobody_noticed_is_written_again_after_a_minute_pg2_q6() -> None:
+    """scheduling/PG-2, Q-6: a restore of which the watcher had seen nothing yet. All objects have their turn."""
+    world = World()
+    world.node("n1")
+    for index in range(DOUBTED + 1):
+        world.single(f"one-{index:03d}", cpu="10m")
+    await world.settle()
+    names = ("one-000", f"one-{DOUBTED:03d}")
+    allocated = world.get(QUEUE, "default")["status"]["allocated"]
+
+    def shown() -> list[Any]:
+        queue = world.get(QUEUE, "default")["status"].get("allocated") == allocated
+        return [queue, *[world.get(POD_GROUP, name)["status"]["phase"] for name in names]]
+
+    world.store.write(QUEUE, {**world.get(QUEUE, "default"), "status": {}})
+    for name in names:
+        world.store.write(POD_GROUP, {**world.get(POD_GROUP, name), "status": {"phase": "Pending"}})
+    found = []
+    for _ in range(3):
+        await world.settle()
+        found.append(shown())
+        world.clock.time_ms += REPEAT_MS
+    assert found == [[False, "Pending", "Pending"], [True, "Running", "Pending"], [True, "Running", "Running"]]
 
 
 async def test_who_leads_again_takes_nothing_that_it_wrote_before_for_written_pg2() -> None:
