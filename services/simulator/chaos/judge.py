@@ -104,6 +104,10 @@ class Judge:
         self._judged = set(bound)
         self._came_back = self._came_back & bound.keys() | bound.keys() - held
         self._bound_by = {seen.pod.annotations.get(names.DECISION, ""): seen.pod.key for seen in bound.values()}
+        # Of a gang that came back with a part of it bound nobody may know any more whether it was complete.
+        groups = {seen.pod.group_key for seen in bound.values()}
+        came = [item["metadata"] for item in self.world.store.items(POD_GROUP)]
+        self.complete |= {meta["uid"] for meta in came if f"{meta['namespace']}/{meta['name']}" in groups}
 
     def _say(self, text: str) -> None:
         if text not in self.breaches:

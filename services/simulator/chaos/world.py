@@ -19,6 +19,8 @@ from adapters.cluster.port import ApiError, ApiUnknown
 from adapters.log.follower import Follower
 from adapters.log.memory import MemoryLog
 from adapters.log.port import LogError
+from events import names
+from events.kinds import NODE
 from scheduling.state.fold import Fold
 from scheduling.state.snapshot import Unusable, dump, load, refusal
 from services.binder.binder import Binder
@@ -60,6 +62,8 @@ BACKUPS: Final = 3
 #: A snapshot of the state is taken so many records after the last one, and so often a start does without.
 SNAPSHOT_EVERY: Final = 40
 FROM_THE_FRONT: Final = 0.2
+
+_MARKS: Final = tuple(names.LOCK_MARKS.values())
 
 Step = Callable[[], Awaitable[bool]]
 
@@ -115,6 +119,8 @@ class World:
         )
         self.processes: list[Process] = []
         self.backups: list[Backup] = []
+        #: Marks of node locks that a restore brought back.
+        self.locks_back: set[str] = set()
         #: The newest snapshot of the state: its place on the log, the chain before it, and its bytes.
         self.snapshot: tuple[int, str, bytes] | None = None
         #: The members of a pod's gang, by its uid, as its binder knew them when it asked for the Binding.
@@ -137,6 +143,8 @@ class World:
     def restore(self, backup: Backup) -> None:
         """The API server comes back with an older state; what was under way to it, or from it, is lost."""
         self.api.restore(backup)
+        for item in self.store.items(NODE):
+            self.locks_back.update((item["metadata"].get("annotations") or {}).get(mark, "") for mark in _MARKS)
         self.network.lose(apilink.ARRIVED)
         self.backups = [kept for kept in self.backups if kept.version <= backup.version]
 
