@@ -10,12 +10,18 @@ from events.records import Outcome
 from services.runtime.following import catch_up
 
 
-async def test_a_gang_is_bound_member_by_member_and_one_refusal_leaves_the_others_f2() -> None:
+def with_gang(members: int) -> World:
+    """A node with room for a gang that needs all its members."""
     world = World()
     world.node("n1")
-    world.group("gang", 2)
-    world.pod("gang-0", "gang")
-    world.pod("gang-1", "gang")
+    world.group("gang", members)
+    for index in range(members):
+        world.pod(f"gang-{index}", "gang")
+    return world
+
+
+async def test_a_gang_is_bound_member_by_member_and_one_refusal_leaves_the_others_f2() -> None:
+    world = with_gang(2)
     world.api.faults["bind"] = [None, refused(403, "quota")]
     await world.settle()
     assert [outcome.result for outcome in await world.bodies(Outcome)] == ["applied", "refused", "applied"]
@@ -24,11 +30,7 @@ async def test_a_gang_is_bound_member_by_member_and_one_refusal_leaves_the_other
 
 async def test_who_came_since_the_decision_is_not_of_the_gang_that_was_decided_on_pg10() -> None:
     """A member is deleted and back under its name before the first Binding: without it there are not minMember."""
-    world = World()
-    world.node("n1")
-    world.group("gang", 2)
-    world.pod("gang-0", "gang")
-    world.pod("gang-1", "gang")
+    world = with_gang(2)
     await world.decide()
     world.store.remove(POD, "team-a", "gang-1")
     world.pod("gang-1", "gang")
@@ -43,11 +45,7 @@ async def test_who_came_since_the_decision_is_not_of_the_gang_that_was_decided_o
 @pytest.mark.parametrize("members", [2, 3])
 async def test_a_gang_whose_first_member_is_found_gone_is_not_bound_without_it_pg10(members: int) -> None:
     """Nobody has told of the deletion yet; of those that are left there are too few."""
-    world = World()
-    world.node("n1")
-    world.group("gang", members)
-    for index in range(members):
-        world.pod(f"gang-{index}", "gang")
+    world = with_gang(members)
     await world.decide()
     assert not world.binder.model.commands, "the binder has read nothing yet"
     await catch_up(world.binder.follower)

@@ -6,44 +6,51 @@ from dataclasses import replace
 
 import pytest
 
+from events.canonical import Json
 from events.kinds import POD
 from services.simulator.chaos.apilink import INVALID, TIMEOUT_LATE
+from services.simulator.chaos.judge import Judge
 from services.simulator.chaos.plan import Step, draw
 from services.simulator.chaos.playing import Player
+from services.simulator.chaos.world import World
 
 #: Decided on, a gang of two that needs both, and not bound.
 DECIDED = [Step("gang", 7), *[Step(f"run {role}", 1) for role in ("controller", "watcher", "scheduler", "status")] * 8]
 
 
-def test_a_gang_that_lost_a_member_by_its_failing_is_not_torn() -> None:
-    """The first was bound and failed at once, the second was refused: without the first there are too few (F-9)."""
+def decided() -> Player:
     player = Player(draw(2, 1).only(DECIDED))
     for step in DECIDED:
         player._step(step)
         player.judge.look()
+    return player
+
+
+def half_bound() -> tuple[World, Judge, Json]:
+    """Return a gang of which one was bound (its pod comes along) and the other one refused: it is torn."""
+    player = decided()
     world, judge = player.world, player.judge
     world.network.arm(INVALID, "binder", "bind")
     player._step(Step("run binder", 1))
     judge.look()
     (bound,) = [item for item in world.store.items(POD) if item["spec"].get("nodeName")]
     assert [*judge.torn_gangs()]
+    return world, judge, bound
+
+
+def test_a_gang_that_lost_a_member_by_its_failing_is_not_torn() -> None:
+    """The first was bound and failed at once, the second was refused: without the first there are too few (F-9)."""
+    world, judge, bound = half_bound()
     world.store.write(POD, {**bound, "status": {"phase": "Failed"}})
     judge.look()
-    judge._seen[bound["metadata"]["uid"]].pod = replace(judge._seen[bound["metadata"]["uid"]].pod, phase="Running")
+    seen = judge._seen[bound["metadata"]["uid"]]
+    seen.pod = replace(seen.pod, phase="Running")  # a gang of which all that are bound have ended is never torn
     assert not [*judge.torn_gangs()]
 
 
 def test_a_gang_that_is_being_undone_is_not_torn() -> None:
     """scheduling/F-2: its last member waits for a node that is away."""
-    player = Player(draw(2, 1).only(DECIDED))
-    for step in DECIDED:
-        player._step(step)
-    world, judge = player.world, player.judge
-    world.network.arm(INVALID, "binder", "bind")
-    player._step(Step("run binder", 1))
-    judge.look()
-    (bound,) = [item for item in world.store.items(POD) if item["spec"].get("nodeName")]
-    assert [*judge.torn_gangs()]
+    world, judge, bound = half_bound()
     world.store.write(POD, {**bound, "metadata": {**bound["metadata"], "deletionTimestamp": "2026-01-01T00:00:09Z"}})
     judge.look()
     assert not [*judge.torn_gangs()]
@@ -56,10 +63,7 @@ def test_a_gang_is_torn_by_a_binder_that_was_told_of_a_member_that_was_gone(told
 
     ``late``: its request takes effect when it has been killed, everybody has read it and another one reports.
     """
-    player = Player(draw(2, 1).only(DECIDED))
-    for step in DECIDED:
-        player._step(step)
-        player.judge.look()
+    player = decided()
     world, judge = player.world, player.judge
     world.inspect()
     first, second = [command.bind for command in world.inspector.state.model.commands.values() if command.bind]
