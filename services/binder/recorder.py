@@ -1,8 +1,8 @@
 """Events for people (scheduling section 2.7): the same event is the same object, however often it is sent.
 
-Sent again it raises the count of the one that is there, or, for
-what can happen only once, changes nothing. Events are the one effect that may be lost: a full queue drops its oldest.
-And they are the one that can wait: while bindings are under way an event stays in the queue for some seconds.
+Sent again it raises the count of the one that is there, or, for what can happen only once, changes nothing. Events are
+the one effect that may be lost: a full queue drops its oldest. And they are the one that can wait: while bindings are
+under way an event stays in the queue for some seconds.
 """
 
 from __future__ import annotations
