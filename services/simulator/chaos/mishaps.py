@@ -89,9 +89,10 @@ class Mishaps:
 
     def _second(self, rng: Random) -> None:
         """Another one takes over while the first still believes that it is in charge."""
-        role = rng.choice(DOUBLED)
-        living = self._world.of(role)
-        if len(living) == 1:
+        self._take_over(rng.choice(DOUBLED))
+
+    def _take_over(self, role: str) -> None:
+        if len(self._world.of(role)) == 1:
             self._world.start(role)
             self._network.fired[f"two leaders: {role}"] += 1
 
@@ -126,10 +127,16 @@ class Mishaps:
         self._network.arm(apilink.STALE, rng.choice(("watcher", "watcher", "controller", "agents")), "list")
 
     def _cut(self, rng: Random) -> None:
-        who, peer = rng.choice(PAIRS)
+        """A role, or one process of it, is cut off; from one process another may take over, as it seems dead."""
+        role, peer = rng.choice(PAIRS)
         ways = rng.choice((("to",), ("from",), ("to", "from")))
-        for way in ways:
-            self._network.cut(who, peer, way, rng.choice((5, 20, 80)))
+        steps = [rng.choice((5, 20, 80)) for _ in ways]
+        living = self._world.of(role)
+        alone = rng.choice(living).name if living and rng.random() < 0.5 else ""
+        for way, long in zip(ways, steps, strict=True):
+            self._network.cut(alone or role, peer, way, long)
+        if alone and role in DOUBLED and rng.random() < 0.5:
+            self._take_over(role)
 
     def _restore(self, rng: Random) -> None:
         """The API server's store is restored from a backup: objects and resource versions go back."""

@@ -1,9 +1,9 @@
 """What goes wrong between the services and their world, and how often it did.
 
 A step of the plan *arms* a fault for one service; it fires at the next request that it is meant for, or lapses. A
-*cut* lies between a service and a peer (the log, the API server) for a while, in one direction or both: requests that
-do not arrive have no effect, answers that do not arrive leave an effect that nobody was told of. What is *late* takes
-effect some steps after its sender has given up.
+*cut* lies between a role, or one process alone, and a peer (the log, the API server) for a while, in one direction or
+both: requests that do not arrive have no effect, answers that do not arrive leave an effect that nobody was told of.
+What is *late* takes effect some steps after its sender has given up.
 
 Every fault that fires is counted by its name: a run in which one of them never fired proves nothing about it.
 """
@@ -66,18 +66,19 @@ class Network:
         self.armed.append(Arm(fault, who, at, self.step + LAPSE_STEPS))
 
     def cut(self, who: str, peer: str, way: str, steps: int) -> None:
-        """Nothing goes ``to`` or comes ``from`` the peer for so many steps."""
+        """Nothing goes ``to`` or comes ``from`` the peer for so many steps. ``who`` is a role, or a process alone."""
         self.cuts[(who, peer, way)] = self.step + steps
 
     def is_cut(self, who: str, peer: str, way: str) -> bool:
         """Tell whether a request or an answer is lost, and count it if it is."""
         if not self.cuts:
             return False
-        until = self.cuts.get((who.rstrip("0123456789"), peer, way))
-        if until is None or until < self.step:
-            return False
-        self.fired[f"partition: {who.rstrip('0123456789')} {way} {peer}"] += 1
-        return True
+        role = who.rstrip("0123456789")
+        for name, whole in ((role, role), (who, f"one {role}")):
+            if self.cuts.get((name, peer, way), -1) >= self.step:
+                self.fired[f"partition: {whole} {way} {peer}"] += 1
+                return True
+        return False
 
     def take(self, who: str, at: str, faults: tuple[str, ...]) -> str:
         """Return the fault that is armed for this request, and count it; empty if there is none."""

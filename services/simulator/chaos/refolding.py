@@ -10,7 +10,7 @@ from adapters.log.memory import MemoryLog
 from events.chain import GENESIS
 from events.codec import Codec
 from scheduling.state.fold import Fold
-from scheduling.state.snapshot import dump, load
+from scheduling.state.snapshot import Unusable, dump, load
 from services.simulator.chaos.driving import at_once
 
 #: A place on the log, the chain before it, and the state there as bytes.
@@ -34,7 +34,11 @@ class Refolding:
         if newest is None or newest is self._last:
             return
         (position, chain, data), self._last = self._last, newest
-        state = load(data) if data else Fold()
+        try:
+            state = load(data) if data else Fold()
+        except Unusable as error:
+            yield f"6: the snapshot at {position} is of no use: {error}"
+            return
         reader = Follower(self._log, state, position=position, digest=bytes.fromhex(chain), codec=self._codec)
         while reader.position < newest[0]:
             at_once(reader.advance(newest[0] - reader.position))

@@ -78,7 +78,10 @@ def expected_faults() -> list[str]:
         *RESTORE_FAULTS,
     ]
     names += [loglink.AGAIN, loglink.ARRIVED, *apilink.API_FAULTS, apilink.ARRIVED, apilink.TOO_LATE]
-    names += [f"partition: {role} {way} {peer}" for role, peer in PAIRS for way in ("to", "from")]
+    names += [
+        f"partition: {who} {way} {peer}"
+        for role, peer in PAIRS for who in (role, f"one {role}") for way in ("to", "from")
+    ]  # fmt: skip
     names += [f"clock: {what}" for what in ("an hour ahead", "an hour behind", "back a little", "frozen")]
     return names + [f"poison: {kind}" for kind in POISON] + [UNKNOWN, UNKNOWN_AFTER, FULL]
 
