@@ -6,13 +6,17 @@ And how the log's time moves, what each pod holds beside what it asks for, and h
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from events import names
+from events.kinds import POD
 from events.records import Batch, BindCommand, EvictCommand, Member, Record, Ticked
 from scheduling.state.fold import JUMP_MS
+from services.binder.binder import Binder
 from services.simulator.chaos import decided
+from services.simulator.chaos.driving import at_once
 from services.simulator.chaos.inspecting import Inspector
 from services.simulator.chaos.plan import Step, draw
 from services.simulator.chaos.playing import Player
@@ -169,3 +173,18 @@ def test_a_card_that_is_cut_in_two_ways_is_a_breach() -> None:
         fresh.shares = tuple(replace(share, uuid=uuid, suffix="[group1-0]") for share in fresh.shares[:1])
         other.shares = tuple(replace(share, uuid=uuid, suffix=cut) for share in other.shares[:1])
         assert any("cut in two ways" in text for text in judge._devices(fresh, decision)) == wrong
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_binder_deletes_nobody_but_whom_an_eviction_names(named: bool) -> None:
+    """scheduling/F-7."""
+    player = played(*PODS)
+    world = player.world
+    meta = world.store.items(POD)[0]["metadata"]
+    if named:
+        world.inspector.state.evicted.add(meta["uid"])
+    (binder,) = world.of("binder")
+    world.network.calm = True
+    at_once(cast(Binder, binder.instance)._evictions._api.delete(POD, meta["namespace"], meta["name"]))
+    player.judge.look()
+    assert any("no eviction that stands names it" in text for text in player.judge.breaches) != named

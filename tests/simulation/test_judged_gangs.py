@@ -78,8 +78,8 @@ def test_a_gang_is_torn_by_a_binder_that_was_told_of_a_member_that_was_gone(told
         world.start("binder")
         for _ in range(5):
             player._step(Step("run all", 1))
-    assert world.known_at_binding == {first.uid: {first.uid, second.uid}}
+    assert world.noted.known == {first.uid: {first.uid, second.uid}}
     if told:
-        world.known_at_binding[first.uid] = frozenset({first.uid})
+        world.noted.known[first.uid] = frozenset({first.uid})
     judge.look()
     assert bool([*judge.torn_gangs()]) == told

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from adapters.cluster.port import ApiError, ApiUnknown, Page, WatchEvent, WatchStream
 from events.canonical import Json
-from events.kinds import Kind
+from events.kinds import POD, Kind
 from services.cluster import patches
 from services.cluster.api import EmbeddedApi
 from services.cluster.direct import DirectApi
@@ -54,7 +54,7 @@ Send: TypeAlias = Callable[[], Coroutine[Any, Any, Answer]]
 
 
 class ApiLink:
-    """The port ``ClusterApi`` as one process has it. ``witness`` is told of a binder's Bindings."""
+    """The port ``ClusterApi`` as one process has it. ``witness`` is told of a binder's Bindings and deletions."""
 
     def __init__(self, api: EmbeddedApi, network: Network, who: str, rng: Random) -> None:
         self._api, self._network, self._who, self._rng = api, network, who, rng
@@ -116,6 +116,8 @@ class ApiLink:
             self._direct.delete, kind, namespace, name, uid=uid, version=version, grace_s=grace_s,
             propagation=propagation,
         )  # fmt: skip
+        if self.witness and kind == POD:
+            send = self.witness.deleting(namespace, name, send)
         await self._ask("delete", send, writes=True)
 
     async def bind(self, namespace: str, name: str, binding: dict[str, Any]) -> None:

@@ -42,13 +42,16 @@ class Decision:
 
 
 class Inspector(Fold):
-    """A fold with a memory. ``decisions`` are by their id, ``verdicts`` counts what became of records."""
+    """A fold with a memory. ``decisions`` are by their id, ``verdicts`` counts what became of records.
+
+    ``evicted`` are the pods (uids) that an eviction which took effect named.
+    """
 
     def __init__(self) -> None:
         self.decisions: dict[str, Decision] = {}
         self.verdicts: Counter[str] = Counter()
         self.outcomes: Counter[str] = Counter()
-        self.evictions = 0
+        self.evicted: set[str] = set()
         self.wrong: list[str] = []
         self.refused: set[str] = set()
         self._gone: set[str] = set()
@@ -166,7 +169,8 @@ class Inspector(Fold):
 
     def _remember(self, position: int, record: Record, batch: Batch) -> None:
         prefix = decision_prefix(self.model, record.term, batch.batch)
-        self.evictions += len(batch.evictions)
+        standing = (self.model.pods.get(evict.uid) for evict in batch.evictions)
+        self.evicted.update(entry.pod.uid for entry in standing if entry and entry.evicting in batch.evictions)
         for command in batch.binds:
             for member in command.members:
                 name = f"{prefix}/{member.n}"

@@ -87,6 +87,8 @@ class Judge:
                 self._say(text)
         for name in sorted(self.world.inspector.state.refused & self._bound_by.keys() - self._ended):
             self._say(f"7: the refusal of {name} is on the log, and pod {self._bound_by[name]} is bound by it")
+        for text in self._evicted():
+            self._say(text)
         self._remember_gangs()
         for text in self._refolding.look(self.world.snapshot):
             self._say(text)
@@ -178,6 +180,17 @@ class Judge:
             later = self.world.inspector.state.decisions.get(seen.pod.annotations.get(names.DECISION, ""))
             if later is not None and later.place > decision.place and later.member.uid == seen.pod.uid:
                 yield later
+
+    # --- 7: who makes way ---
+
+    def _evicted(self) -> Iterator[str]:
+        """A binder deletes nobody but those that a decision on the log says make way (scheduling/F-7)."""
+        if self.world.noted.deleted:
+            self.world.inspect()
+        for key, uid in self.world.noted.deleted:
+            if uid not in self.world.inspector.state.evicted:
+                yield f"7: pod {key} {uid} was deleted, though no eviction that stands names it"
+        self.world.noted.deleted.clear()
 
     # --- 5: what was asked for ---
 
@@ -308,7 +321,7 @@ class Judge:
                 self._forget_gang(uid)
             self.ever_bound[uid] |= bound
             if bound:
-                known = [self.world.known_at_binding.get(pod, frozenset()) for pod in bound]
+                known = [self.world.noted.known.get(pod, frozenset()) for pod in bound]
                 self._known_at_first.setdefault(uid, set().union(*known))
                 # One that failed is no member any more that counts, and is not replaced by the scheduler.
                 there = {

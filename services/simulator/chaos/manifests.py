@@ -91,7 +91,8 @@ def node(name: str, setting: Setting, rng: Random) -> Json:
         shares = rng.choice((1, 3, 7, 10))
         model, mode = ("NVIDIA-NVIDIA A100-SXM4-80GB", "mig") if mig else ("NVIDIA-Tesla T4", "hami-core")
         cards.append(f"GPU-{name}-{index},{shares},{max(memory, 1)},{model},true,{mode}:")
-    allocatable = {"cpu": rng.choice(("3", "7", "11")), "memory": "64Gi", "pods": rng.choice(("7", "11", "110"))}
+    cpus = ("3", "3", "4") if setting.eviction else ("3", "7", "11")
+    allocatable = {"cpu": rng.choice(cpus), "memory": "64Gi", "pods": rng.choice(("7", "11", "110"))}
     if setting.legacy:
         allocatable |= {"volcano.sh/gpu-number": str(setting.cards), "volcano.sh/gpu-memory": str(11 * setting.cards)}
         notes = {}
@@ -147,7 +148,7 @@ def pod(name: str, setting: Setting, rng: Random, group: str = "") -> Json:
     if crc32(repr((name, spec)).encode()) % 13 == 0:  # a copied manifest carries the marks of another pod
         notes |= {VGPU_NODE: "n0", DEVICES_TO_ALLOCATE: "GPU-n0-0,NVIDIA,1,0:"}
     if setting.eviction and rng.random() < 0.7:
-        spec["priorityClassName"] = rng.choice(tuple(PRIORITIES))
+        spec["priorityClassName"] = rng.choice(("low", "mid", "high", "high", "high"))
     if rng.random() < 0.1:
         notes["volcano.sh/preemptable"] = rng.choice(("true", "false"))
     return {
@@ -165,9 +166,11 @@ def _containers(setting: Setting, rng: Random) -> list[Json]:
 
 def _limits(setting: Setting, rng: Random) -> dict[str, Any]:
     limits: dict[str, Any] = {}
-    if rng.random() < 0.3:
+    if setting.eviction:  # CPU is short, since any pod can leave that to any other
+        limits["cpu"] = rng.choice(("1", "1", "700m", "1100m", "2"))
+    elif rng.random() < 0.3:
         limits["cpu"] = rng.choice(("1", "3", "700m", "1100m"))
-    if rng.random() < 0.1:
+    if rng.random() < (0.4 if setting.eviction else 0.1):
         return limits
     if setting.legacy:
         return {**limits, "volcano.sh/gpu-memory": str(rng.choice(MEMORIES))}
@@ -175,20 +178,22 @@ def _limits(setting: Setting, rng: Random) -> dict[str, Any]:
     if setting.mig and rng.random() < 0.4:
         limits["volcano.sh/vgpu-memory"] = str(rng.choice(MIG_MEMORIES) + rng.choice((-1, 0, 1)))
     elif rng.random() < 0.9:
-        limits["volcano.sh/vgpu-memory"] = str(max(1, rng.choice(MEMORIES) * setting.unit + rng.choice((-1, 0, 0, 1))))
+        sizes = (1, 1, 3, 7) if setting.eviction else MEMORIES
+        limits["volcano.sh/vgpu-memory"] = str(max(1, rng.choice(sizes) * setting.unit + rng.choice((-1, 0, 0, 1))))
     if rng.random() < 0.3:
         limits["volcano.sh/vgpu-cores"] = str(rng.choice((1, 30, 33, 50, 100)))
     return limits
 
 
 def group(name: str, members: int, setting: Setting, rng: Random) -> Json:
-    """Return a PodGroup that needs all, some, or one more than its members."""
-    minimum = max(1, members + rng.choice((-2, -1, 0, 0, 0, 0, 1)))
+    """Return a PodGroup that needs all, some, or one more than its members; who is too many may be made to go."""
+    spares = (-5, -4, -3, -2, -1, 0, 1) if setting.eviction else (-2, -1, 0, 0, 0, 0, 1)
+    minimum = max(1, members + rng.choice(spares))
     spec: Json = {"minMember": minimum}
     if setting.queues:
         spec["queue"] = rng.choice(QUEUES)
     if setting.eviction and rng.random() < 0.7:
-        spec["priorityClassName"] = rng.choice(tuple(PRIORITIES))
+        spec["priorityClassName"] = rng.choice(("low", "low", "low", "mid", "high"))
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
         "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec,

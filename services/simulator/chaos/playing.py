@@ -116,6 +116,8 @@ class Player:
         result.records = at_once(world.log.bounds())[1]
         result.bound = self.judge.bound
         world.inspect()
+        if world.inspector.state.evicted:
+            result.work["pod evicted"] = len(world.inspector.state.evicted)
         text = f"{world.inspector.chain} {world.store.version} {sorted(result.faults.items())} {result.failures}"
         result.digest = sha256(text.encode()).hexdigest()
         return result

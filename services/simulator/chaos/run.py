@@ -30,7 +30,7 @@ COMPLETE_FROM_STEPS: Final = 250_000
 MISFORTUNES: Final = (
     "same name, new uid", "pod deleted", "pod finished", "pod touched", "gang deleted", "gang changed", "queue changed",
     "node cordoned", "node deleted", "node deleted with pods", "node came back", "node touched", "card lost",
-    "card fell ill", "card came back", "registration shrank",
+    "card fell ill", "card came back", "registration shrank", "pod evicted",
 )  # fmt: skip
 _SEEDS_EACH: Final = 4
 

@@ -160,7 +160,7 @@ class Workload:
 
     def _gang(self, rng: Random) -> str:
         name = f"g{rng.randrange(_GROUPS)}"
-        members = rng.choice((1, 2, 2, 3, 3, 4))
+        members = rng.choice((2, 3, 4, 5, 6) if self._setting.eviction else (1, 2, 2, 3, 3, 4))
         if len(self._pods()) + members > PODS_MAX or any(
             item["metadata"]["name"].startswith(name) for item in self._pods()
         ):

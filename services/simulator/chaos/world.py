@@ -42,7 +42,7 @@ from services.simulator.chaos.lanes import Lane, Lanes
 from services.simulator.chaos.loglink import LogLink, RememberingCodec
 from services.simulator.chaos.network import Network
 from services.simulator.chaos.plan import Plan
-from services.simulator.chaos.witness import Witness
+from services.simulator.chaos.witness import Noted, Witness
 from services.simulator.chaos.workload import Workload
 from services.watcher.memory import Memory
 from services.watcher.watcher import Watcher
@@ -123,8 +123,7 @@ class World:
         self.locks_back: set[str] = set()
         #: The newest snapshot of the state: its place on the log, the chain before it, and its bytes.
         self.snapshot: tuple[int, str, bytes] | None = None
-        #: The members of a pod's gang, by its uid, as its binder knew them when it asked for the Binding.
-        self.known_at_binding: dict[str, frozenset[str]] = {}
+        self.noted = Noted()
         self.crashes: list[str] = []
         self.errors: list[Exception] = []
         self.failures: Counter[str] = Counter()
@@ -196,7 +195,7 @@ class World:
             )
         if role == "binder":
             follower = reader()
-            api.witness = Witness(follower, self.known_at_binding)
+            api.witness = Witness(follower, self.store, self.noted)
             return Binder(
                 api, log, follower, clock, CLUSTER, name, parallel=lanes, jitter=_jitter, stand_back_ms=STAND_BACK_MS,
                 may_lead=may,
