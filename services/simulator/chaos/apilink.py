@@ -112,7 +112,7 @@ class ApiLink:
         self, kind: Kind, namespace: str, name: str, *, uid: str = "", version: str = "", grace_s: int | None = None,
         propagation: str = "Background",
     ) -> None:  # fmt: skip
-        send = partial(
+        send: Send[None] = partial(
             self._direct.delete, kind, namespace, name, uid=uid, version=version, grace_s=grace_s,
             propagation=propagation,
         )  # fmt: skip
