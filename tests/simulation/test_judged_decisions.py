@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from events import names
-from events.kinds import POD
+from events.kinds import POD, QUEUE
 from events.records import Batch, BindCommand, EvictCommand, Member, Record, Ticked
 from scheduling.state.fold import JUMP_MS
 from services.binder.binder import Binder
@@ -188,3 +188,16 @@ def test_a_binder_deletes_nobody_but_whom_an_eviction_names(named: bool) -> None
     at_once(cast(Binder, binder.instance)._evictions._api.delete(POD, meta["namespace"], meta["name"]))
     player.judge.look()
     assert any("no eviction that stands names it" in text for text in player.judge.breaches) != named
+
+
+def test_a_decision_is_held_to_the_capability_that_it_knew() -> None:
+    """scheduling/F-12 voids nothing for a queue: what it may have may change before the decision is on the log."""
+    player = played(*PODS, *DECIDE)
+    world, known = player.world, player.world.inspector.state
+    (queue,) = [item for item in world.store.items(QUEUE) if "capability" in item["spec"]]
+    name, before, base = queue["metadata"]["name"], queue["spec"]["capability"], known.sequence
+    world.store.write(QUEUE, {**queue, "spec": {**queue["spec"], "capability": {"volcano.sh/vgpu-number": "1"}}})
+    player._step(Step("run watcher", 1))
+    world.inspect()
+    assert known.model.queues[name].capability != before
+    assert (known._limit(name, base), known._limit(name, known.sequence)) == (before, {"volcano.sh/vgpu-number": "1"})

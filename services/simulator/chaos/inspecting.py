@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from events.kinds import QUEUE
 from events.records import Batch, Body, Deleted, Genesis, ListChunk, Member, Observed, Opened, Outcome, Record, Ticked
 from scheduling.devices.register import CardSpec
 from scheduling.state.decisions import decision_prefix
@@ -26,8 +27,9 @@ class Decision:
     ``holding`` are the pods (uids) that were known to be bound to a node and not to have ended there: an ended one
     holds nothing, until a restore undoes its end.
 
-    ``queue`` and ``capability`` are of its gang; ``registered`` are all cards that count in a queue's sum (the shares
-    on others do not, devices/R-13), empty where there is no capability. ``place`` is where on the log it stands.
+    ``queue`` and ``capability`` are of its gang, the latter as it was at the decision's base: nothing voids a decision
+    for the change of a queue. ``registered`` are all cards that count in a queue's sum (the shares on others do not,
+    devices/R-13), empty where there is no capability. ``place`` is where on the log it stands.
     """
 
     place: int
@@ -60,6 +62,7 @@ class Inspector(Fold):
         self._counted: set[tuple[str, int, int]] = set()
         self._vgpu_times: dict[str, int] = {}
         self._jump_seen = False
+        self._limits: dict[str, list[tuple[int, dict[str, str]]]] = {}
         super().__init__()
 
     def apply(self, position: int, record: Record, chain_before: str) -> str:
@@ -69,6 +72,7 @@ class Inspector(Fold):
         if verdict.startswith("applied"):
             self._check(position, record)
             self._check_order(position, record.body)
+            self._note_limit(record.body)
         self.verdicts[f"{type(record.body).__name__}: {verdict.split(',')[0].split(' term')[0][:40]}"] += 1
         if isinstance(record.body, Batch) and verdict.startswith("applied"):
             self._check_base(record, record.body)
@@ -167,6 +171,20 @@ class Inspector(Fold):
             asked = record.body.time_ms
             self._jump_seen = bool(before) and now == before and asked - before > JUMP_MS
 
+    def _note_limit(self, body: Body) -> None:
+        """Keep from which place on the log a queue had which capability."""
+        if isinstance(body, Genesis):
+            self._limits.clear()
+        elif isinstance(body, Observed) and body.kind == QUEUE.name:
+            name = body.object["metadata"]["name"]
+            queue = self.model.queues.get(name)
+            limit = dict(queue.capability or {}) if queue else {}
+            self._limits.setdefault(name, []).append((self.sequence - 1, limit))
+
+    def _limit(self, queue: str, base: int) -> dict[str, str]:
+        known = (capability for place, capability in reversed(self._limits.get(queue, ())) if place < base)
+        return next(known, {})
+
     def _remember(self, position: int, record: Record, batch: Batch) -> None:
         prefix = decision_prefix(self.model, record.term, batch.batch)
         standing = (self.model.pods.get(evict.uid) for evict in batch.evictions)
@@ -175,16 +193,18 @@ class Inspector(Fold):
             for member in command.members:
                 name = f"{prefix}/{member.n}"
                 if name in self.model.commands:
-                    self.decisions[name] = decision_at(position, self.model, command.group, member)
+                    group = self.model.groups.get(command.group)
+                    queue = group.group.queue if group else ""
+                    limit = self._limit(queue, batch.base)
+                    self.decisions[name] = decision_at(position, self.model, command.group, member, queue, limit)
 
 
-def decision_at(place: int, model: Model, group: str, member: Member) -> Decision:
+def decision_at(
+    place: int, model: Model, group: str, member: Member, queue: str, capability: dict[str, str]
+) -> Decision:
     """Return what a placement at this place of the log says, and what was known there."""
     view = model.nodes.get(member.node)
     node = view.node if view else None
-    of = model.groups.get(group)
-    queue = of.group.queue if of else ""
-    capability = dict(model.queues[queue].capability or {}) if queue in model.queues else {}
     registered = frozenset((name, uuid) for name in model.nodes for uuid in cards_of(model, name)) if capability else ()
     allocatable = dict(node.allocatable or {}) if node else {}
     holding = frozenset(uid for uid, entry in model.pods.items() if entry.pod.node and not entry.pod.finished)

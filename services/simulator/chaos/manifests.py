@@ -120,13 +120,18 @@ def offered(cards: list[str]) -> dict[str, str]:
 def queue(name: str, setting: Setting, rng: Random) -> Json:
     spec: Json = {"weight": rng.choice((1, 3, 7)), "reclaimable": True}
     if name == "small":
-        spec["capability"] = {
-            "volcano.sh/vgpu-number": str(rng.choice((3, 7, 11))),
-            "volcano.sh/vgpu-memory": str(rng.choice((11, 21, 22)) * setting.unit + rng.choice((-1, 0, 1))),
-        }
+        spec["capability"] = capability(setting, rng)
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": spec,
     }  # fmt: skip
+
+
+def capability(setting: Setting, rng: Random) -> dict[str, str]:
+    """Return what the queue with a limit may hold."""
+    return {
+        "volcano.sh/vgpu-number": str(rng.choice((3, 7, 11))),
+        "volcano.sh/vgpu-memory": str(rng.choice((11, 21, 22)) * setting.unit + rng.choice((-1, 0, 1))),
+    }
 
 
 def priority(name: str) -> Json:

@@ -28,9 +28,10 @@ from services.simulator.chaos.world import DOUBLED, ROLES
 COMPLETE_FROM_STEPS: Final = 250_000
 #: What goes wrong with the cluster itself: it is counted with what is played.
 MISFORTUNES: Final = (
-    "same name, new uid", "pod deleted", "pod finished", "pod touched", "gang deleted", "gang changed", "queue changed",
-    "node cordoned", "node deleted", "node deleted with pods", "node came back", "node touched", "card lost",
-    "card fell ill", "card came back", "registration shrank", "pod evicted",
+    "same name, new uid", "pod deleted", "pod finished", "pod touched", "pod evicted", "gang deleted", "gang changed",
+    "queue changed", "capability changed", "configuration changed", "node cordoned", "node deleted",
+    "node deleted with pods", "node came back", "node touched", "card lost", "card fell ill", "card came back",
+    "registration shrank",
 )  # fmt: skip
 _SEEDS_EACH: Final = 4
 

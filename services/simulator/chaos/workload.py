@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
@@ -292,11 +293,27 @@ class Workload:
         return "node touched"
 
     def _touch_queue(self, rng: Random) -> str:
+        """An administrator changes a queue, and now and then how the scheduler chooses and whether it evicts."""
         item: Any = self._store.get(QUEUE, "", rng.choice(manifests.QUEUES))
         if item is None:
             return ""
-        self._patch(QUEUE, item, {"spec": {"weight": rng.choice((1, 3, 7))}})
-        return "queue changed"
+        spec: Json = {"weight": rng.choice((1, 3, 7))}
+        if "capability" in item["spec"] and rng.random() < 0.5:
+            spec["capability"] = manifests.capability(self._setting, rng)
+        self._patch(QUEUE, item, {"spec": spec})
+        if rng.random() < 0.2:
+            return self._configure(rng)
+        return "capability changed" if "capability" in spec else "queue changed"
+
+    def _configure(self, rng: Random) -> str:
+        setting = replace(
+            self._setting,
+            policy=rng.choice(("binpack", "spread", "")),
+            eviction=self._setting.eviction and rng.random() < 0.8,
+        )
+        for item in manifests.configuration(setting):
+            self._patch(CONFIG_MAP, item, {"data": item["data"]})
+        return "configuration changed"
 
 
 def _plain(item: Json) -> bool:

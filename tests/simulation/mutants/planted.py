@@ -15,7 +15,7 @@ from zlib import crc32
 
 from adapters.cluster.port import ApiUnknown
 from adapters.cluster.reflector import Reflector
-from events.kinds import POD, QUEUE
+from events.kinds import QUEUE
 from events.records import Opened, Record
 from scheduling import decide
 from scheduling.cycle.plugins.priority import PriorityPlugin
@@ -29,7 +29,6 @@ from scheduling.state.model import Term
 from scheduling.state.placing import Placing
 from services.binder import binding
 from services.binder.binding import Answer, Bindings
-from services.binder.evictions import Evictions
 from services.binder.gangs import Gangs
 from services.binder.status import StatusWriter
 from services.controller import podgroups
@@ -397,16 +396,6 @@ def digest_not_kept(stack: ExitStack) -> None:
     _set(stack, Decisions, "_update", update)
 
 
-def evicts_by_name(stack: ExitStack) -> None:
-    """Whoever has the name of a pod that is to make way is deleted."""
-
-    async def evict(self: Any, command: Any, evict: Any) -> Answer:
-        await self._api.delete(POD, evict.namespace, evict.name)
-        return Answer(self._outcome(command, evict, "applied"))
-
-    _set(stack, Evictions, "_evict", evict)
-
-
 #: The ten of the bar, then some more.
 MUTANTS: Final[dict[str, Mutant]] = {
     "no-fence": no_fence,
@@ -439,7 +428,6 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "gone-node-frees-its-pods": gone_node_frees_its_pods,
     "torn-gang-bound": torn_gang_bound,
     "digest-not-kept": digest_not_kept,
-    "evicts-by-name": evicts_by_name,
 }
 
 #: The steps without which a planted fault that shows seldom does not show.
