@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from events.canonical import Json
-from events.kinds import POD
+from events.kinds import POD, POD_GROUP
 from services.simulator.chaos.apilink import INVALID, TIMEOUT_LATE
 from services.simulator.chaos.judge import Judge
 from services.simulator.chaos.plan import Step, draw
@@ -52,6 +52,18 @@ def test_a_gang_that_is_being_undone_is_not_torn() -> None:
     """scheduling/F-2: its last member waits for a node that is away."""
     world, judge, bound = half_bound()
     world.store.write(POD, {**bound, "metadata": {**bound["metadata"], "deletionTimestamp": "2026-01-01T00:00:09Z"}})
+    judge.look()
+    assert not [*judge.torn_gangs()]
+
+
+def test_a_gang_whose_podgroup_is_another_by_now_is_not_torn() -> None:
+    """Its pods and a PodGroup that asks for more came under the old names; the log had told of the pods only."""
+    world, judge, bound = half_bound()
+    key = bound["metadata"]["annotations"]["scheduling.k8s.io/group-name"]
+    group = world.store.get(POD_GROUP, bound["metadata"]["namespace"], key)
+    assert group is not None
+    world.store.remove(POD_GROUP, group["metadata"]["namespace"], key)
+    world.store.put(POD_GROUP, {**group, "metadata": {**group["metadata"], "uid": "another"}})
     judge.look()
     assert not [*judge.torn_gangs()]
 

@@ -22,7 +22,7 @@ from services.simulator.chaos.decided import cards_of
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One placement that stands on the log: what it says, for which gang, and what its node was known to have.
+    """One placement that stands on the log: what it says, for which PodGroup (its uid), and what its node had.
 
     ``holding`` are the pods (uids) that were known to be bound to a node and not to have ended there: an ended one
     holds nothing, until a restore undoes its end.
@@ -196,7 +196,7 @@ class Inspector(Fold):
                     group = self.model.groups.get(command.group)
                     queue = group.group.queue if group else ""
                     limit = self._limit(queue, batch.base)
-                    self.decisions[name] = decision_at(position, self.model, command.group, member, queue, limit)
+                    self.decisions[name] = decision_at(position, self.model, command.group_uid, member, queue, limit)
 
 
 def decision_at(

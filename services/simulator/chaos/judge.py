@@ -343,7 +343,8 @@ class Judge:
         """Yield the gangs that are bound below minMember and never were complete; to be asked at rest.
 
         A member that was gone before the first Binding, without anybody having told the binder of it when it asked for
-        that, counts as lost later: of the others' Bindings nobody is to blame.
+        that, counts as lost later: of the others' Bindings nobody is to blame. Nor of those for a PodGroup of which
+        nobody had told, when they were decided on, that another one has its name.
         """
         for item in self.world.store.items(POD_GROUP):
             group = parse_group(item)
@@ -352,12 +353,18 @@ class Judge:
             free = [pod for pod in there if not pod.node and resources.is_best_effort(pod.request)]
             if self._known_at_first.get(group.uid, set()) - {pod.uid for pod in there}:
                 continue  # it lost members (F-9)
+            if any(self._decided_for_another(pod, group.uid) for pod in bound):
+                continue
             if (
                 not all(pod.finished or pod.deleting for pod in bound)  # what is undone may wait for its node
                 and len(bound) + len(free) < group.min_member
                 and group.uid not in self.complete
             ):
                 yield f"3: PodGroup {group.key}: {len(bound)} of minMember {group.min_member} bound"
+
+    def _decided_for_another(self, pod: Pod, group: str) -> bool:
+        decision = self.world.inspector.state.decisions.get(pod.annotations.get(names.DECISION, ""))
+        return decision is not None and decision.group != group
 
 
 def _agrees(seen: Seen, decision: Decision) -> bool:
