@@ -85,6 +85,14 @@ class Statement:
             for done in self._done
         ]
 
+    def bind(self, job: Job) -> None:
+        """Commit for a job that is ready: what earlier statements kept for it (AL-9) counts, so it is bound with it."""
+        own = {task for task in self.places if task.status is TaskStatus.ALLOCATED}
+        if job.count((TaskStatus.ALLOCATED,)) > len(own):
+            kept = (task for task in job.tasks if task.status is TaskStatus.ALLOCATED and task not in own)
+            self._done.extend(_Done(task, TaskStatus.PENDING) for task in kept)
+        self.commit(job)
+
     def commit(self, group: Job | None = None) -> None:
         """Hand over: Allocated tasks become one command and Binding, victims are evicted, promises stand (AL-10)."""
         placed = []

@@ -97,3 +97,29 @@ def test_a_gang_that_cannot_be_completed_gives_its_places_back() -> None:
     world.settle()
     assert world.nodes_of("mine-worker-0", "mine-worker-1", "o") == ["", "", "a"]
     assert world.model.promises == {}
+
+
+def test_a_gang_that_becomes_ready_by_another_place_is_bound_with_the_places_that_were_kept() -> None:
+    """scheduling/AL-10, PG-11c: one promised place is free, one is not, and a third member finds room meanwhile"""
+    world = World(node(cards=2), bare("old-0", gpu(6000)), bare("old-1", gpu(6000)))
+    world.settle()
+    world.terminate("old-0")
+    world.terminate("old-1")
+    world.see(gang("mine", 3, gpu(6000), minimum=2, age=9))
+    promised(world, "mine-worker-0", allocation="GPU-a-0,NVIDIA,6000,10:")
+    promised(world, "mine-worker-1", allocation="GPU-a-1,NVIDIA,6000,10:")
+    world.rest()
+    world.delete("old-0")
+    world.rest()
+    world.see(node("b"))
+    batch = world.step()
+    assert batch is not None
+    assert [{member.name for member in command.members} for command in batch.binds] == [
+        {"mine-worker-0", "mine-worker-2"}
+    ]
+    world.settle()
+    assert world.nodes_of("mine-worker-0", "mine-worker-1", "mine-worker-2") == ["a", "", "b"]
+    world.delete("old-1")
+    world.settle()
+    assert world.on("mine-worker-1") == "a"
+    assert world.model.promises == {}
