@@ -34,12 +34,16 @@ class View:
         self._listed: list[Json] = []
 
     def clear(self) -> None:
-        """Everything is listed anew: versions that were seen before do not bind. Ends do, until a list takes them back.
+        """Another term begins: versions that were seen before do not bind. Ends do, until a list takes them back.
 
-        The term may go on, and holds them against what comes back. Or one was appended in vain: the memory lacks the
-        object, and the next list, which tells the log of the end, buries nobody.
+        One may have been appended in vain: the memory lacks the object, and the next list, which tells the log of the
+        end, buries nobody.
         """
         self._seen.clear()
+        self.relist()
+
+    def relist(self) -> None:
+        """Everything is listed anew in the same term: what was seen tells whether the server was restored meanwhile."""
         self._listed.clear()
 
     def went_back(self, deltas: Sequence[Delta]) -> bool:

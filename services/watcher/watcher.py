@@ -134,7 +134,10 @@ class Watcher:
         return self._begins_as
 
     async def _observe_all(self, memory: Memory) -> bool:
-        """Append what the reflectors brought, together. After a failure the term's lists begin anew."""
+        """Append what the reflectors brought, together. After a failure another term lists everything anew.
+
+        Even if nothing of it is on the log: what a list brought back to life was to be told as that, and is forgotten.
+        """
         self._see_to_confirmation(memory)
         news = [(self._views[reflector.kind], await reflector.poll()) for reflector in self._reflectors]
         if any(view.went_back(deltas) for view, deltas in news):
@@ -147,7 +150,8 @@ class Watcher:
         try:
             await self._append(bodies)
         except LogError as error:
-            self._leadership.failure, self._term = str(error), 0
+            self._leadership.failure = str(error)
+            self._leadership.give_up()
         return bool(bodies)
 
     async def _anchored(self) -> Follower[Memory] | None:
@@ -175,7 +179,9 @@ class Watcher:
         return None
 
     def _begin_term(self, memory: Memory) -> None:
-        if self._term == self._writer.term and not memory.suspect:
+        """List everything in a term that has just begun; anew if the log has something that nobody can read."""
+        same = self._term == self._writer.term
+        if same and not memory.suspect:
             return
         memory.distrust_unconfirmed()
         memory.suspect = False
@@ -183,7 +189,7 @@ class Watcher:
         for reflector in self._reflectors:
             reflector.relist()
         for view in self._views.values():
-            view.clear()
+            view.relist() if same else view.clear()
 
     def _observed(self, view: View, deltas: Sequence[Delta], memory: Memory) -> list[Addressed]:
         """Return what of a reflector's news is worth a record."""

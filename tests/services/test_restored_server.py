@@ -127,7 +127,41 @@ async def test_an_end_is_remembered_when_everything_is_listed_anew_f4a(why: str)
     await world.settle()
     await agrees(world)
     assert world.get(POD, "first")
-    assert await watcher_terms(world) == terms, "nobody saw that versions went back"
+    refused = why == "appended in vain"  # after that another term begins
+    assert await watcher_terms(world) == terms + refused, "nobody saw that versions went back"
+
+
+async def test_what_lives_again_is_told_though_the_list_that_said_so_was_refused_f4a() -> None:
+    """The end was told in the same term, and versions had passed what was seen (seed 400003989)."""
+    world = await begun()
+    saved = world.backup()
+    world.store.remove(POD, "team-a", "first")
+    await world.watcher.step()
+    seen = world.store.version
+    world.restore(saved)
+    while world.store.version <= seen:
+        world.node("n9")
+    world.log.faults["watcher"] = ["refused"]
+    await world.settle()
+    assert world.log.faults["watcher"] == []
+    await agrees(world)
+    assert [entry.pod.name for entry in (await world.fold()).model.pods.values()] == ["first"]
+
+
+async def test_a_restore_is_noticed_when_something_unreadable_makes_the_watcher_list_anew_f11a() -> None:
+    """What was seen in the term that goes on is not forgotten for that."""
+    world = await begun()
+    saved, terms = world.backup(), await watcher_terms(world)
+    world.node("n1", cpu="8", register=REGISTER)
+    await world.watcher.step()
+    seen = world.store.version
+    world.restore(saved)
+    while world.store.version <= seen:
+        world.node("n9")
+    await world.log.append([Message((("ce_type", b"nonsense"),), b"\xff\xfe")])
+    await world.settle()
+    await agrees(world)
+    assert await watcher_terms(world) == terms + 1
 
 
 async def test_versions_that_were_passed_before_anybody_looked_are_found_too_f11a() -> None:
