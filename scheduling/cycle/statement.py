@@ -6,7 +6,7 @@ Undoing goes backwards, so every node gets back the very view that it had. What 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from scheduling.cycle.job import Job, Placement, Task
@@ -85,34 +85,22 @@ class Statement:
             for done in self._done
         ]
 
-    def bind(self, job: Job) -> None:
-        """Commit for a job that is ready: what earlier statements kept for it (AL-9) counts, so it is bound with it."""
-        own = {task for task in self.places if task.status is TaskStatus.ALLOCATED}
-        if job.count((TaskStatus.ALLOCATED,)) > len(own):
-            kept = (task for task in job.tasks if task.status is TaskStatus.ALLOCATED and task not in own)
-            self._done.extend(_Done(task, TaskStatus.PENDING) for task in kept)
-        self.commit(job)
+    def commit(self, job: Job) -> None:
+        """Hand over for a job that is ready: Allocated tasks become one command and Binding (AL-10); the rest is kept.
 
-    def commit(self, group: Job | None = None) -> None:
-        """Hand over: Allocated tasks become one command and Binding, victims are evicted, promises stand (AL-10)."""
-        placed = []
-        for done in self._done:
-            task = done.task
-            if done.evicted is not None:
-                self._session.evictions.append(done.evicted)
-            elif task.status is TaskStatus.ALLOCATED and task.placement is not None:
-                placed.append(_placed(task, task.placement))
-                task.job.set_status(task, TaskStatus.BINDING)
+        What earlier statements of the cycle kept for the job (AL-9) made it ready, too, and is bound with it.
+        """
+        placed = [*_bound(job, (done.task for done in self._done if done.evicted is None))]
+        if job.count((TaskStatus.ALLOCATED,)):
+            placed += _bound(job, job.tasks)
         if placed:
             self._session.placements += len(placed)
-            self._session.gangs.append(Gang(group.key if group else "", placed))
-        self._done.clear()
+            self._session.gangs.append(Gang(job.key, placed))
+        self.keep()
 
     def keep(self) -> None:
-        """Leave everything as it is for the rest of the cycle, nothing is bound (AL-9)."""
-        for done in self._done:
-            if done.evicted is not None:
-                self._session.evictions.append(done.evicted)
+        """Leave everything as it is for the rest of the cycle (AL-9): promises stand, victims go, nothing is bound."""
+        self._session.evictions += (done.evicted for done in self._done if done.evicted is not None)
         self._done.clear()
 
     def discard(self) -> None:
@@ -130,6 +118,15 @@ class Statement:
                 self._session.put(done.task, done.before, done.placement)
             else:
                 self._session.take_off(done.task)
+
+
+def _bound(job: Job, tasks: Iterable[Task]) -> Iterator[Placed]:
+    """Yield the placements of those that are Allocated, which are Binding then."""
+    for task in tasks:
+        if task.status is TaskStatus.ALLOCATED and task.placement is not None:
+            placed = _placed(task, task.placement)
+            job.set_status(task, TaskStatus.BINDING)
+            yield placed
 
 
 def _placed(task: Task, placement: Placement) -> Placed:

@@ -142,7 +142,6 @@ class Watcher:
         news = [(self._views[reflector.kind], await reflector.poll()) for reflector in self._reflectors]
         if any(view.went_back(deltas) for view, deltas in news):
             self._leadership.give_up()
-            self._term = 0
             return True
         bodies: list[Addressed] = []
         for view, deltas in news:

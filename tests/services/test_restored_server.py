@@ -15,6 +15,7 @@ from events.codec import Message
 from events.kinds import NODE, POD, POD_GROUP, QUEUE
 from events.records import Observed, Opened, Outcome
 from services.cluster.direct import DirectApi
+from services.cluster.store import Backup
 from services.watcher.watcher import CONFIRM_MS
 
 REGISTER = "GPU-a,10,8192,NVIDIA-X,true,hami-core:"
@@ -42,6 +43,14 @@ async def agrees(world: World) -> None:
     for entry in fold.model.pods.values():
         notes = world.get(POD, entry.pod.name)["metadata"]["annotations"]
         assert notes["volcano.sh/vgpu-ids-new"] == entry.pod.annotations["volcano.sh/vgpu-ids-new"]
+
+
+def restore_beyond(world: World, saved: Backup) -> None:
+    """The older state is back, and has passed the versions that were seen before anybody looks."""
+    seen = world.store.version
+    world.restore(saved)
+    while world.store.version <= seen:
+        world.node("n9")
 
 
 async def watcher_terms(world: World) -> int:
@@ -120,10 +129,7 @@ async def test_an_end_is_remembered_when_everything_is_listed_anew_f4a(why: str)
         await world.log.append([Message((("ce_type", b"nonsense"),), b"\xff\xfe")])
     await world.watcher.step()
     assert not (await world.fold()).model.pods
-    seen = world.store.version
-    world.restore(saved)
-    while world.store.version <= seen:
-        world.node("n9")
+    restore_beyond(world, saved)
     await world.settle()
     await agrees(world)
     assert world.get(POD, "first")
@@ -137,10 +143,7 @@ async def test_what_lives_again_is_told_though_the_list_that_said_so_was_refused
     saved = world.backup()
     world.store.remove(POD, "team-a", "first")
     await world.watcher.step()
-    seen = world.store.version
-    world.restore(saved)
-    while world.store.version <= seen:
-        world.node("n9")
+    restore_beyond(world, saved)
     world.log.faults["watcher"] = ["refused"]
     await world.settle()
     assert world.log.faults["watcher"] == []
@@ -154,10 +157,7 @@ async def test_a_restore_is_noticed_when_something_unreadable_makes_the_watcher_
     saved, terms = world.backup(), await watcher_terms(world)
     world.node("n1", cpu="8", register=REGISTER)
     await world.watcher.step()
-    seen = world.store.version
-    world.restore(saved)
-    while world.store.version <= seen:
-        world.node("n9")
+    restore_beyond(world, saved)
     await world.log.append([Message((("ce_type", b"nonsense"),), b"\xff\xfe")])
     await world.settle()
     await agrees(world)

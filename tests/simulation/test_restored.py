@@ -113,7 +113,7 @@ def test_a_pod_whose_end_was_undone_counts_once_the_log_has_told_that_it_runs_ag
     def decided_now() -> Decision:
         world.inspect()
         return decision_at(
-            decision.place, world.inspector.state.model, decision.group, ended, decision.queue, decision.capability
+            decision.place, world.inspector.state.model, decision.group_uid, ended, decision.queue, decision.capability
         )
 
     def counts(now: Decision) -> bool:

@@ -178,7 +178,7 @@ class Allocation:
         if self.session.ready(job):
             job.turn_failed = not len(statement) and not job.ready
             self._ranks = None if len(statement) else self._ranks
-            statement.bind(job)
+            statement.commit(job)
             return True
         if self.session.pipelined(job):
             self._ranks = None
@@ -252,7 +252,7 @@ class Allocation:
             if task.uid not in nodes:
                 self.place(statement, finder, task)
         if self.session.ready(job):
-            statement.bind(job)
+            statement.commit(job)
         elif self.session.pipelined(job):
             statement.keep()
         else:

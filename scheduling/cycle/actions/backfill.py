@@ -49,6 +49,6 @@ def _place(session: Session, finder: Finder, job: Job, task: Task) -> None:
     best = choose(session, task, found.candidates)
     (statement.allocate if best.now else statement.pipeline)(task, placement_of(task, best))
     if session.ready(job):
-        statement.bind(job)
+        statement.commit(job)
     else:
         statement.keep()

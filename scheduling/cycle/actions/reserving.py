@@ -78,7 +78,7 @@ class Reservations:
         for task in job.waiting():
             self._allocation.place(statement, finder, task)
             if self._session.ready(job):
-                statement.bind(job)
+                statement.commit(job)
                 return
         if not len(statement) or not self._share_suffices(job) or not self._fits_without_others(job):
             statement.discard()

@@ -170,7 +170,7 @@ class Trade:
         self._job.turn_failed = False
         self._rules.failed.clear()
         self._statement.explain(self._told)
-        self._statement.commit(self._job)
+        self._statement.keep()
         return True
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from events.names import NODE_REGISTER
-from events.records import Batch, Member
+from events.records import Batch, EvictCommand, Member
 from scheduling import resources
 from scheduling.devices.record import decode
 from scheduling.devices.register import CardSpec, read_cards
@@ -46,6 +46,12 @@ def cards_of(model: Model, name: str) -> dict[str, CardSpec]:
     return {card.uuid: card for card in read_cards(text)[0]}
 
 
+def evictions(model: Model, batch: Batch) -> list[EvictCommand]:
+    """Return those of a batch's evictions that took effect."""
+    found = ((evict, model.pods.get(evict.uid)) for evict in batch.evictions)
+    return [evict for evict, entry in found if entry is not None and entry.evicting is evict]
+
+
 def _stands(model: Model, member: Member) -> bool:
     entry = model.pods.get(member.uid)
     return entry is not None and entry.placement is member
@@ -74,11 +80,10 @@ def _times(placed: list[Member], times: dict[str, int]) -> Iterator[Wrong]:
 
 def _victims(model: Model, batch: Batch) -> Iterator[Wrong]:
     """Nobody makes way for a lower one, nor so that too little of its gang is left (scheduling/PG-11a, PG-11b)."""
-    for evict in batch.evictions:
-        entry = model.pods.get(evict.uid)
-        if entry is None or entry.evicting is not evict or evict.reason not in _SPARING:
+    for evict in evictions(model, batch):
+        if evict.reason not in _SPARING:
             continue
-        own = entry.pod.group_key
+        own = model.pods[evict.uid].pod.group_key
         yield from _too_few(model, own, "are left")
         mine, theirs = _priority(model, own), _priority(model, evict.for_group)
         if evict.reason == "preempt" and mine > theirs:

@@ -22,7 +22,7 @@ from services.simulator.chaos.decided import cards_of
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One placement that stands on the log: what it says, for which PodGroup (its uid), and what its node had.
+    """One placement that stands on the log: what it says, for which PodGroup, and what its node was known to have.
 
     ``holding`` are the pods (uids) that were known to be bound to a node and not to have ended there: an ended one
     holds nothing, until a restore undoes its end.
@@ -34,7 +34,7 @@ class Decision:
 
     place: int
     member: Member
-    group: str
+    group_uid: str
     cards: dict[str, CardSpec]
     allocatable: dict[str, str]
     queue: str
@@ -187,8 +187,7 @@ class Inspector(Fold):
 
     def _remember(self, position: int, record: Record, batch: Batch) -> None:
         prefix = decision_prefix(self.model, record.term, batch.batch)
-        standing = (self.model.pods.get(evict.uid) for evict in batch.evictions)
-        self.evicted.update(entry.pod.uid for entry in standing if entry and entry.evicting in batch.evictions)
+        self.evicted.update(evict.uid for evict in decided.evictions(self.model, batch))
         for command in batch.binds:
             for member in command.members:
                 name = f"{prefix}/{member.n}"
@@ -200,7 +199,7 @@ class Inspector(Fold):
 
 
 def decision_at(
-    place: int, model: Model, group: str, member: Member, queue: str, capability: dict[str, str]
+    place: int, model: Model, group_uid: str, member: Member, queue: str, capability: dict[str, str]
 ) -> Decision:
     """Return what a placement at this place of the log says, and what was known there."""
     view = model.nodes.get(member.node)
@@ -211,7 +210,7 @@ def decision_at(
     return Decision(
         place,
         member,
-        group,
+        group_uid,
         cards_of(model, member.node),
         allocatable,
         queue,

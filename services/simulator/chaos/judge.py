@@ -362,9 +362,9 @@ class Judge:
             ):
                 yield f"3: PodGroup {group.key}: {len(bound)} of minMember {group.min_member} bound"
 
-    def _decided_for_another(self, pod: Pod, group: str) -> bool:
+    def _decided_for_another(self, pod: Pod, group_uid: str) -> bool:
         decision = self.world.inspector.state.decisions.get(pod.annotations.get(names.DECISION, ""))
-        return decision is not None and decision.group != group
+        return decision is not None and decision.group_uid != group_uid
 
 
 def _agrees(seen: Seen, decision: Decision) -> bool:
